@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 import time
 from collections import defaultdict
@@ -13,13 +14,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evaluator.service.api.callers import sender_of
 from evaluator.service.api.errors import ApiError
+from evaluator.service.turns import Claim, RequestTurn, Turns
 from evaluator.service.web.pages import COOKIE
 
 HEADERS_BYTES: Final = 64 << 10
 """Most bytes of a request before its body."""
 _LINGERS_S: Final = 2.0
 """How long a connection that is to end takes in what its caller still sends of a body."""
-
+_READ_UNASKED_BYTES: Final = 16 << 10
+"""Most that is read at one time of a connection that is at no request, and kept until its turn."""
+_READ_AT_ONCE_BYTES: Final = 256 << 10
+"""As much as asyncio reads itself at one time."""
+_HEAD_ENDS: Final = re.compile(rb"\n\r?\n")
+_CLAIMS: Final = re.compile(rb"\n(authorization|cookie|x-forwarded-for):[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 _READ: Final = frozenset(
     [
@@ -76,6 +83,15 @@ class PoliteTransport:
         self._connection, self._transport = connection, transport
         self.lingers = False
 
+    @property
+    def max_size(self) -> int:
+        """Most bytes that are read at one time."""
+        return cast(int, cast(Any, self._transport).max_size)
+
+    @max_size.setter
+    def max_size(self, size_bytes: int) -> None:
+        cast(Any, self._transport).max_size = size_bytes
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
@@ -106,15 +122,22 @@ class HttpConnection(H11Protocol):
     is_proxy: Callable[[str], bool] = staticmethod(lambda address: False)
     of_address: ClassVar[defaultdict[str, set["HttpConnection"]]]
     """Those of each address."""
+    turns: Turns
     _address = ""
     _quiet_since_s = 0.0
     """Since when it may send a request, where it is at none."""
+    _turn: RequestTurn | None = None
+    """That of the last request that began."""
+    waits_for_turn = False
+    """Whether the next request is here, and others come first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.conn = self._requests = Requests(h11.SERVER, self.config.h11_max_incomplete_event_size or HEADERS_BYTES)
         self._polite = PoliteTransport(self, transport)
         self.transport = cast(asyncio.Transport, self._polite)
+        self._first_state = self.app_state
+        self._read_at_once(_READ_UNASKED_BYTES)
         # An answer goes out in two parts; without this the second waits 40 ms for the first to be acknowledged.
         # asyncio itself does so only for sockets that were made with IPPROTO_TCP.
         with contextlib.suppress(OSError):
@@ -136,6 +159,60 @@ class HttpConnection(H11Protocol):
         if not self._polite.lingers:  # else the rest of what was refused
             super().data_received(data)
 
+    def handle_events(self) -> None:
+        """Go on with what has arrived. A request begins when it is its caller's turn: until then nobody reads it."""
+        if self.waits_for_turn:
+            return
+        if self.conn.their_state is not h11.IDLE:
+            super().handle_events()
+            return
+        arrived = self.conn.trailing_data[0]
+        head = _HEAD_ENDS.search(arrived)
+        if head is None:  # no request yet, or none that can be read
+            super().handle_events()
+            return
+        claim = self._claim(arrived[: head.start()])
+        if self.turns.is_full(claim):
+            self._refuse(ApiError("busy", "Too many requests of this caller wait already.", retry_after_s=2))
+            return
+        self.waits_for_turn = True
+        self._unset_keepalive_if_required()
+        self.flow.pause_reading()
+        self.turns.ask(claim, lambda: self._begin(RequestTurn(self.turns, claim)))
+
+    def _begin(self, turn: RequestTurn) -> None:
+        self.waits_for_turn = False
+        if self._transport_is_gone():
+            turn.leave()
+            return
+        before = self.cycle
+        self._turn = turn
+        self.app_state = {**self._first_state, "turn": turn}
+        self._read_at_once(_READ_AT_ONCE_BYTES)
+        self.flow.resume_reading()
+        super().handle_events()
+        if self.cycle is before:
+            turn.leave()
+
+    def _claim(self, head: bytes) -> Claim:
+        """Who sends this, to take turns with others. `/livez` is answered whatever else its caller asks."""
+        address, secret = self._address, b""
+        for name, value in _CLAIMS.findall(head):
+            match name.lower():
+                case b"x-forwarded-for" if not self._address:
+                    address = sender_of(value.rpartition(b",")[2].strip().decode("latin-1"))
+                case b"authorization":
+                    secret = value
+                case b"cookie" if not secret:
+                    secret = _own_cookies(value)
+        return Claim(address, b"/livez" if head.startswith((b"GET /livez ", b"HEAD /livez ")) else secret)
+
+    def _transport_is_gone(self) -> bool:
+        return self.transport.is_closing() or self not in self.connections
+
+    def _read_at_once(self, size_bytes: int) -> None:
+        self._polite.max_size = size_bytes
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
         super().connection_lost(exc)
@@ -155,21 +232,29 @@ class HttpConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._quiet_since_s = time.monotonic()
+        if self._turn is not None:
+            self._turn.leave()
+        self._read_at_once(_READ_UNASKED_BYTES)
         super().on_response_complete()
 
     @property
     def _is_quiet(self) -> bool:
-        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+        is_idle = self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+        return is_idle and not self.waits_for_turn
 
     def send_400_response(self, msg: str) -> None:
-        refused = ApiError("malformed", self._requests.refusal or msg)
+        self._refuse(ApiError("malformed", self._requests.refusal or msg))
+
+    def _refuse(self, refused: ApiError) -> None:
         body = refused.problem().model_dump_json(exclude_none=True).encode()
         headers = [
             (b"content-type", b"application/problem+json"),
             (b"content-length", str(len(body)).encode()),
             (b"connection", b"close"),
+            *((name.lower().encode(), value.encode()) for name, value in (refused.headers or {}).items()),
         ]
         with contextlib.suppress(h11.LocalProtocolError):  # an answer is half sent already
-            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            answer = h11.Response(status_code=refused.status_code, headers=headers)
+            for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

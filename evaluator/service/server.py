@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import gc
 import ipaddress
 import os
 import resource
@@ -30,6 +31,7 @@ from evaluator.service.connections import HEADERS_BYTES, HttpConnection
 from evaluator.service.storage.api_keys import ApiKeyRepository
 from evaluator.service.storage.evaluations import EvaluationRepository
 from evaluator.service.storage.storage import open_storage
+from evaluator.service.turns import Turns
 from evaluator.service.workers.celery_app import CeleryAnnouncer
 from evaluator.service.workers.embedded import WorkerPool
 from evaluator.service.workers.sweeper import Sweeper
@@ -47,11 +49,19 @@ _NUDGED_S: Final = 0.25
 _SPARE_FILES: Final = 512
 """Open files beside the connections: the database, the logs, the workers' pipes."""
 
+_BACKLOG: Final = 4096
+"""Connections that may wait to be taken."""
+_TAKEN_AT_ONCE: Final = 48
+"""Connections that are taken before everything else has gone on."""
+
 _M_MMAP_THRESHOLD: Final = -3
 """mallopt's number for it, in glibc's malloc.h."""
 _OWN_MAPPING_BYTES: Final = 256 << 10
 """A block of memory of this size goes back to the system when it is freed. glibc raises its own bound, of 128 KiB, to
 the largest block that was ever freed, and then keeps the holes that bodies leave between each other."""
+
+_QUEUED: Final = object()
+"""The stage of a connection whose request waits for its turn."""
 
 _LOG = logs.logger("server")
 
@@ -99,6 +109,8 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
             crew.start()
         sweeper.start()
         ending.callback(sweeper.stop)
+        gc.collect()
+        gc.freeze()  # looking through all of this again and again would stop everything for a while each time
         server.run([listening])
         if server.force_exit:  # Ctrl-C twice: the workers end with this process, and give back what they have
             raise KeyboardInterrupt
@@ -196,6 +208,8 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(_BACKLOG)  # asyncio let no more wait than it is to take at once
         if self.started:
             self._ready()
 
@@ -228,7 +242,7 @@ class HttpServer(uvicorn.Server):
         for connection in list(self.server_state.connections):
             assert isinstance(connection, HttpConnection)
             unread_bytes = connection.transport.get_write_buffer_size()
-            stage = connection.conn.their_state
+            stage: Any = _QUEUED if connection.waits_for_turn else connection.conn.their_state
             here = _Seen(stage, connection.cycle, now_s, unread_bytes, now_s)
             before = seen.get(connection)
             if before is not None and (before.stage, before.cycle) == (here.stage, here.cycle):
@@ -249,7 +263,8 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     most = min(settings.connections, max(1, max(files, soft) - _SPARE_FILES))
     of_address = replace(settings, connections=most).most_of_address
-    own: dict[str, Any] = {"most": most, "most_of_address": of_address, "of_address": defaultdict(set)}
+    own: dict[str, Any] = {"most": most, "most_of_address": of_address}
+    own |= {"of_address": defaultdict(set), "turns": Turns()}
     connection = cast(type[HttpConnection], type("Connection", (HttpConnection,), own))
     config = uvicorn.Config(
         app,
@@ -260,7 +275,7 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=4096,
+        backlog=_TAKEN_AT_ONCE,
         h11_max_incomplete_event_size=HEADERS_BYTES,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),
@@ -286,7 +301,7 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     try:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=4096)
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UsageError(

@@ -246,6 +246,22 @@ def test_headers_that_nobody_reads_are_not_kept_while_their_caller_waits(target)
         assert target.memory_bytes - began_bytes < 400 * 100_000
 
 
+def test_thousands_of_requests_at_once_stop_nobody(target, max_wait_s):
+    where = target.post("/evaluate", ADD.encode() + b"}").headers["location"]
+    host, port = target.url.removeprefix("http://").split(":")
+    asked = f"GET {where} HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=30\r\n\r\n".encode()
+    target.forget()
+    with contextlib.ExitStack() as waiting:
+        with target.watched() as waits:
+            for _ in range(2000):
+                one = waiting.enter_context(socket.create_connection((host, int(port)), timeout=30))
+                one.sendall(asked)
+            time.sleep(3)
+        assert len(waits) > 20
+        assert max(waits) < max_wait_s
+        assert target.memory_bytes < 400 << 20
+
+
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
 def test_many_who_ask_for_the_widest_evaluation_at_once_stop_nobody(target, max_wait_s, accept):
     where = target.post("/evaluate", TAKEN["the widest that is compiled"]().encode()).headers["location"]

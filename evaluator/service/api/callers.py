@@ -16,6 +16,8 @@ LOCAL: Final = "local"
 """The tenant of everyone, while there is no key."""
 _REMEMBERED_S: Final = 1.0
 """How long it is remembered that there is no key: so soon a first key closes the service to all others."""
+_LOOKED_AT_S: Final = 5.0
+"""How often it is looked which keys there still are, for those who wait."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Authenticator:
         self._keys, self._require_keys = keys, require_keys
         self._lock = threading.Lock()
         self._open: tuple[float, bool] | None = None
+        self._live: tuple[float, frozenset[str]] = (-_LOOKED_AT_S, frozenset())
 
     def is_open(self) -> bool:
         """True while there is no key at all and none is demanded: then everyone is the tenant `local`."""
@@ -81,6 +84,21 @@ class Authenticator:
             return None
         return known[1]
 
+    def ensure_still(self, caller: Caller) -> None:
+        """Refuse whose key has ended since, some seconds later at most. Raises ApiError, StorageError."""
+        if caller.tenant == LOCAL:
+            is_live = self.is_open()
+        else:
+            with self._lock:
+                looked_at_s, live = self._live
+                if time.monotonic() - looked_at_s >= _LOOKED_AT_S:
+                    now = time.time()
+                    live = frozenset(key.id for key in self._keys.list() if key.is_live(now))
+                    self._live = (time.monotonic(), live)
+            is_live = caller.tenant in live
+        if not is_live:
+            raise _unknown_key()
+
     def caller(self, secret: str | None) -> Caller:
         """Who has this secret. Raises ApiError."""
         if self.is_open():
@@ -93,12 +111,16 @@ class Authenticator:
             )
         key = self._keys.find(secret) if looks_like_a_secret(secret) else None
         if key is None:
-            raise ApiError(
-                "unauthorized",
-                "This key is not known here: it never was, it has expired, or it was revoked.",
-                "Ask the operator of this service for a new one.",
-            )
+            raise _unknown_key()
         return Caller(key.id, key.admin, key.quota)
+
+
+def _unknown_key() -> ApiError:
+    return ApiError(
+        "unauthorized",
+        "This key is not known here: it never was, it has expired, or it was revoked.",
+        "Ask the operator of this service for a new one.",
+    )
 
 
 class TenantTurns:

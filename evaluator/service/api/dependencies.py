@@ -15,12 +15,13 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core.core_schema import CoreSchema, is_instance_schema, json_or_python_schema
 
 from common.wire import Wire, as_bytes
+from evaluator.errors import StorageError
 from evaluator.service.api.admission import Admission
 from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller, TenantTurns
 from evaluator.service.api.errors import ApiError
 from evaluator.service.api.fleet import Fleet
 from evaluator.service.api.metrics import Metrics
-from evaluator.service.api.notifier import Notifier
+from evaluator.service.api.notifier import Notifier, Subscription
 from evaluator.service.api.request_body import Document, Reader
 from evaluator.service.storage.evaluations import EvaluationRepository, ForeignProblemRepository
 from evaluator.service.storage.models import Page, StoredEvaluation
@@ -62,6 +63,30 @@ class Service:
         read = partial(contextvars.copy_context().run, self.evaluations.list, caller.sees, **chosen)
         async with self.list_turns.of(caller.tenant):
             return await asyncio.get_running_loop().run_in_executor(self.listing, read)
+
+    async def why_ended(self, caller: Caller) -> ApiError | None:
+        """For those who wait: the refusal of a caller whose key has ended meanwhile."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self.looking, self.authenticator.ensure_still, caller)
+        except ApiError as refused:
+            return refused
+        except StorageError:  # it is asked again soon
+            return None
+        return None
+
+    async def first_news(self, caller: Caller, follower: Subscription, wait_s: float, every_s: float) -> None:
+        """Returns with the first news, or when the time is up.
+
+        Raises ApiError where the key of `caller` has ended, for which it looks every `every_s`.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + wait_s
+        while (left_s := deadline_s - loop.time()) > 0 and not self.watch.closed:
+            news = await follower.next(min(every_s, left_s))
+            if ended := await self.why_ended(caller):
+                raise ended
+            if news:
+                return
 
 
 @dataclass(frozen=True)
@@ -191,3 +216,9 @@ Preferred = Annotated[Preference, Depends(_preference)]
 def as_json(document: Wire, status: int, headers: dict[str, str]) -> Response:
     """One of our documents as an answer."""
     return Response(as_bytes(document), status, headers, "application/json")
+
+
+async def gone(request: Request) -> None:
+    """Returns when the caller has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -16,6 +16,7 @@ from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller, s
 from evaluator.service.api.errors import ApiError, Page, refusal_of
 from evaluator.service.api.metrics import Metrics
 from evaluator.service.storage.secrets import bearer_secret
+from evaluator.service.turns import Claim, RequestTurn, Turns
 from evaluator.settings import ServiceSettings
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -31,6 +32,10 @@ _THE_CALLERS_FAULT = (400, 408, 413, 415, 422)
 """The refusals that cost as much of a quota as what could have been asked for instead."""
 _BYTES_OF_ONE = 1 << 20
 """What the body of one evaluation holds at most that is any use: its source."""
+
+_MOST_OPEN = 1024
+"""Requests of one key that are open at one time. One that waits takes 40 KB and 200 objects, through all of which the
+garbage collector looks while everything stops."""
 
 _LOG = logs.logger("http")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
@@ -131,8 +136,8 @@ class RequestMiddleware:
         self.share_bytes = max(settings.bodies_bytes // 2, settings.batch_bytes)
         """What the bodies of one tenant may take."""
         self._open: Counter[str] = Counter()
-        self.share_open = max(1, settings.connections // 2)
-        """Requests of one key that are answered at one time: each has a connection, and others need some too."""
+        self.share_open = max(1, min(_MOST_OPEN, settings.connections // 2))
+        """Requests of one key that are answered at one time: each has a connection and takes some memory."""
         self._open_keyless: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,7 +148,11 @@ class RequestMiddleware:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         named = headers.get(b"x-request-id", "")
         request_id = named if _SANE_ID.fullmatch(named) else f"req_{secrets.token_urlsafe(12)}"
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        if "turn" not in state:  # under another server nobody waits
+            state["turn"] = RequestTurn(Turns(), Claim("", b""))
+        turn: RequestTurn = state["turn"]
         started_s = time.monotonic()
         head = scope["method"] == "HEAD"
         if head:  # what a GET would be answered now, but not what it would wait for
@@ -174,6 +183,7 @@ class RequestMiddleware:
                 await refuse(ApiError("internal", f"Something of the service failed; it is logged as {request_id}."))
             finally:
                 body.end()
+                turn.leave()
                 self._record(scope, body, answer.status, time.monotonic() - started_s)
 
     async def _count(self, scope: Scope, headers: dict[bytes, str], body: "Body") -> None:

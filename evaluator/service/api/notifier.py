@@ -17,6 +17,8 @@ from evaluator.service import logs
 
 _LOG = logs.logger("watch")
 _AFTER_A_FAULT_S = 0.5
+_TOLD_AT_ONCE = 16
+"""Callers who hear of one evaluation before everything else has gone on."""
 
 
 class Watched(Protocol):
@@ -170,7 +172,9 @@ class Notifier:
         took_s = time.monotonic() - started_s
         for one in wanted:
             news = {one: News(*found[one]) if one in found else News(-1, "gone")}
-            for follower in tuple(self._followers.get(one, ())):
+            for number, follower in enumerate(tuple(self._followers.get(one, ()))):
+                if number % _TOLD_AT_ONCE == _TOLD_AT_ONCE - 1:
+                    await asyncio.sleep(0)
                 follower.tell(news)
                 if one not in follower.ids:
                     self._leave(one, follower)

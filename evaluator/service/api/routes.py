@@ -1,6 +1,7 @@
 """The routes of evaluations: submit one or many, ask for them, follow them, drop them."""
 
 import asyncio
+import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -25,10 +26,11 @@ from evaluator.service.api.dependencies import (
     Preferred,
     Service,
     as_json,
+    gone,
 )
 from evaluator.service.api.errors import KEYED, ApiError, documented
 from evaluator.service.api.middleware import BATCH_PATH
-from evaluator.service.api.schemas import Batch, BatchAnswer, BatchLine, Listing, summary
+from evaluator.service.api.schemas import Batch, BatchAnswer, BatchLine, Listing, ndjson, summary
 from evaluator.service.storage.models import Accepted, LargeEvaluationError, StoredEvaluation
 
 HEARTBEAT_S: Final = 15.0
@@ -112,7 +114,7 @@ async def evaluate(
         known = _Known.of(stored)
         del stored  # its source may be large, and the wait long
         request.state.body.release()
-        stored = await _awaited(service, request, known, preference.wait_s)
+        stored = await _awaited(service, request, caller, known, preference.wait_s)
     answer = _evaluation(stored, 200 if stored.state == "done" else 202, preference)
     if answer.status_code == 202:
         answer.headers["Location"] = stored.evaluation().links["self"]
@@ -168,7 +170,7 @@ async def evaluate_batch(
     request.state.body.release()
     wait_s = preference.wait_s if preference.applied else float("inf")
     known = [one for one in taken if not isinstance(one, Accepted)]
-    return StreamingResponse(_stream(service, known, wait_s, request), 200, applied, NDJSON)
+    return StreamingResponse(_stream(service, caller, known, wait_s, request), 200, applied, NDJSON)
 
 
 @router.get(
@@ -213,7 +215,7 @@ async def get_evaluation(
         known = _Known.of(stored)
         del stored
         request.state.body.release()
-        stored = await _awaited(service, request, known, wait_s)
+        stored = await _awaited(service, request, caller, known, wait_s)
     if stored.state != "done":
         return _evaluation(stored, 200, preference)
     return _unless_known(request, stored, lambda: _evaluation(stored, 200, preference))
@@ -360,35 +362,37 @@ def _not_found(evaluation_id: str) -> ApiError:
     )
 
 
-async def _awaited(service: Service, request: Request, known: _Known, wait_s: float) -> StoredEvaluation:
+async def _awaited(
+    service: Service, request: Request, caller: Caller, known: _Known, wait_s: float
+) -> StoredEvaluation:
     """The evaluation when it is done, when the time is up, or when the caller has gone away; as it is then.
 
-    Raises ApiError where it was deleted meanwhile.
+    Raises ApiError where it was deleted meanwhile, or the caller's key has ended.
     """
     with service.watch.follow({known.id: known.version}) as follower:
-        waits = [asyncio.create_task(follower.next(wait_s)), asyncio.create_task(_gone(request))]
+        told = service.first_news(caller, follower, wait_s, HEARTBEAT_S)
+        waits = [asyncio.create_task(told), asyncio.create_task(gone(request))]
+        request.state.turn.leave()
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in waits:
                 one.cancel()
+        for one in ended:
+            one.result()
+    await request.state.turn.take()
     return await _read(service, request, known.id, None)
 
 
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _stream(
-    service: Service, known: Iterable["_Known | ApiError"], wait_s: float, request: Request
+    service: Service, caller: Caller, known: Iterable["_Known | ApiError"], wait_s: float, request: Request
 ) -> AsyncIterator[bytes]:
     """The lines of a batch, as its evaluations finish."""
     waiting: dict[str, list[int]] = {}
     versions: dict[str, int] = {}
     for index, one in enumerate(known):
         if isinstance(one, ApiError):
-            yield _ndjson(_line(index, one, request))
+            yield ndjson(_line(index, one, request))
         elif one.done:
             yield await _now(service, one.id, index, request)
             request.state.body.release()
@@ -400,6 +404,10 @@ async def _stream(
     with service.watch.follow(versions) as follower:
         while waiting and not service.watch.closed and loop.time() < deadline_s:
             news = await follower.next(min(HEARTBEAT_S, deadline_s - loop.time()))
+            if ended := await service.why_ended(caller):
+                for index in sorted(itertools.chain(*waiting.values())):
+                    yield ndjson(_line(index, ended, request))
+                return
             if not news:
                 yield b"\n"
             for finished in news:
@@ -422,7 +430,7 @@ async def _items(
         line = (
             await _now(service, one.id, index, request)
             if isinstance(one, _Known)
-            else _ndjson(_line(index, one, request))
+            else ndjson(_line(index, one, request))
         )
         del one
         yield b"," * bool(index) + line.rstrip()
@@ -433,8 +441,8 @@ async def _now(service: Service, evaluation_id: str, index: int, request: Reques
     try:
         stored = await _read_when_there_is_room(service, request, evaluation_id, None)
     except ApiError as refused:
-        return _ndjson(_line(index, refused, request))
-    return _ndjson(BatchLine(index=index, evaluation=stored.evaluation()))
+        return ndjson(_line(index, refused, request))
+    return ndjson(BatchLine(index=index, evaluation=stored.evaluation()))
 
 
 async def _events(
@@ -456,14 +464,13 @@ async def _events(
             request.state.body.release()
             if done:
                 return
-            news = await follower.next(HEARTBEAT_S)
-            if service.watch.closed:
-                return
-            while not news:
-                yield format_sse_event(data_str=None, comment="heartbeat")
+            while True:
                 news = await follower.next(HEARTBEAT_S)
-                if service.watch.closed:
+                if service.watch.closed or await service.why_ended(caller):
                     return
+                if news:
+                    break
+                yield format_sse_event(data_str=None, comment="heartbeat")
 
 
 def _event(stored: StoredEvaluation) -> bytes:
@@ -485,9 +492,3 @@ def _line(index: int, one: Accepted | ApiError, request: Request) -> BatchLine:
     if isinstance(one, ApiError):
         return BatchLine(index=index, error=one.problem(request.state.request_id))
     return BatchLine(index=index, evaluation=one.evaluation.evaluation())
-
-
-def _ndjson(line: BatchLine) -> bytes:
-    left_out = {"error"} if line.error is None else {"evaluation"}
-    text: bytes = line.__pydantic_serializer__.to_json(line, exclude=left_out)
-    return text + b"\n"

@@ -214,3 +214,10 @@ EVENTS: Final = (
     ": heartbeat\n\n"
     f"id: 3\nevent: done\ndata: {_DONE.model_dump_json()}\n\n"
 )
+
+
+def ndjson(line: BatchLine) -> bytes:
+    """One line of a batch's answer."""
+    left_out = {"error"} if line.error is None else {"evaluation"}
+    text: bytes = line.__pydantic_serializer__.to_json(line, exclude=left_out)
+    return text + b"\n"

@@ -9,6 +9,7 @@ import json
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -19,7 +20,7 @@ from common.client import Client
 from common.contract import Evaluation, ProblemFace, Status, Submission
 from evaluator.errors import StorageError
 from evaluator.problems.catalogue import problems
-from evaluator.service.api import routes
+from evaluator.service.api import callers, routes
 from evaluator.stages.screen.cleaning import clean
 
 PROBLEM_TYPE = "urn:assay:problem:"
@@ -659,6 +660,31 @@ def test_one_key_leaves_connections_to_others(tmp_path):
         while http.get("/evaluations", headers=greedy).status_code != 200:
             assert time.monotonic() < deadline_s, "places that are free again are not given out"
             time.sleep(0.05)
+
+
+def test_whose_key_is_revoked_waits_and_hears_no_longer(tmp_path, monkeypatch):
+    monkeypatch.setattr(routes, "HEARTBEAT_S", 0.3)
+    monkeypatch.setattr(callers, "_LOOKED_AT_S", 0.1)
+    with served(f"sqlite:///{tmp_path / 'r.db'}", tmp_path) as here, here.http() as http:
+        key, secret = here.storage.keys.create("someone")
+        here.storage.keys.create("other")
+        mine = {"Authorization": f"Bearer {secret}"}
+        path = post(http, Prefer="wait=0", **mine).headers["location"]
+        body = {"submissions": [submission(), submission(source=f"{ADD} ")]}
+        with ThreadPoolExecutor(3) as pool:
+            polled = pool.submit(http.get, path, headers={**mine, "Prefer": "wait=30"}, timeout=60)
+            streamed = pool.submit(http.post, "/evaluate/batch", json=body, headers=mine, timeout=60)
+            followed = pool.submit(http.get, f"{path}/events", headers=mine, timeout=60)
+            time.sleep(1)
+            assert not any(one.done() for one in (polled, streamed, followed))
+            began_s = time.monotonic()
+            assert here.storage.keys.revoke(key.id)
+            refused(polled.result(), 401, "unauthorized")
+            lines = [json.loads(line) for line in streamed.result().text.splitlines() if line]
+            assert [one["index"] for one in lines] == [0, 1]
+            assert {one["error"]["status"] for one in lines} == {401}
+            assert "event: done" not in followed.result().text
+            assert time.monotonic() - began_s < 10
 
 
 def test_unknown_paths_methods_and_ids(http):
