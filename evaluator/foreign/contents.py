@@ -5,6 +5,7 @@ Nothing here leaves the range of the file's own draws: what a kernel may not mee
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -46,6 +47,8 @@ _NEAR_END: Final = 64
 _OTHER_ROWS: Final = 2.0**-12
 """Of the range: a thousand such rows add up to a quarter of one that is whole, and none is zero, which a norm divides
 by."""
+_DRAWS: Final = 8
+"""Until the file has an answer. One that has none to half of them is left out when it is learned, or soon met."""
 _STEPS: Final = 8
 """Values of rows of one value lie near an eighth of the range's half, with so few bits that equal terms add up
 exactly."""
@@ -85,6 +88,29 @@ def distributions_of(
         for moved, (name, reason, made) in arranged
         if with_ties or name not in _TIES
     )
+
+
+def where_answered(
+    distributions: Sequence[Distribution], has_answer: Callable[[dict[str, Array], Sizes], bool]
+) -> tuple[Distribution, ...]:
+    """The same, whose draws have a finite answer each: of a norm in the denominator a row of zeros has none.
+
+    One draw shows only of what never has an answer that it has none. What has none again and again is drawn as the
+    file does.
+    """
+    typical = distributions[0]
+
+    def answered(one: Distribution) -> Distribution:
+        def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
+            for _ in range(_DRAWS):
+                inputs = one.draw(rng, sizes)
+                if has_answer(inputs, sizes):
+                    return inputs
+            return typical.draw(rng, sizes)
+
+        return replace(one, draw=draw)
+
+    return (typical, *map(answered, distributions[1:]))
 
 
 def _drawing(
