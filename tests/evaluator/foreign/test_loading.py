@@ -300,7 +300,8 @@ def test_contents_for_which_the_file_fails_are_left_out(toolbox: Toolbox) -> Non
 
 def test_draws_of_which_the_file_has_no_answer_are_drawn_again(toolbox: Toolbox) -> None:
     """One row in thirteen of those of one value is zero, which a norm divides by."""
-    text = f"{HEAD}    def forward(self, x):\n        return x / x.norm()\ndef get_inputs():\n    return [torch.randn(20)]\n"
+    body = "    def forward(self, x):\n        return x / x.norm()\n"
+    text = f"{HEAD}{body}def get_inputs():\n    return [torch.randn(20)]\n"
     with foreign_problem(text.encode(), "unit.py", toolbox.sandbox, toolbox.cache) as problem:
         (rows,) = (one for one in problem.distributions if one.name == "rows_of_one_value")
         sizes = problem.example_sizes[0]
