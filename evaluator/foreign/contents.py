@@ -3,8 +3,9 @@
 Nothing here leaves the range of the file's own draws: what a kernel may not meet there, it need not compute.
 """
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from common.wire import DType
 from evaluator.foreign.description import DrawnAs, TensorFacts
-from evaluator.problems.arrays import Array, Rng, Shape, cast, namespace, on_device_of, rng_seed
+from evaluator.problems.arrays import Array, Rng, Shape, cast, namespace, on_device_of, rng_seed, to_numpy
 from evaluator.problems.generators import Maker
 from evaluator.problems.problem import Distribution, Sizes
 
@@ -111,6 +112,15 @@ def where_answered(
         return replace(one, draw=draw)
 
     return (typical, *map(answered, distributions[1:]))
+
+
+def digest_of(given: Mapping[str, Array], at: Sizes) -> bytes:
+    """Of inputs and sizes."""
+    digest = hashlib.blake2b(repr(sorted(at.items())).encode())
+    for name, values in given.items():
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(to_numpy(values)).reshape(-1).view(np.uint8).data)
+    return digest.digest()
 
 
 def _drawing(

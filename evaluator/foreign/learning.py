@@ -21,7 +21,7 @@ from evaluator.foreign.calibration import (
     half_step,
     in_roundings,
 )
-from evaluator.foreign.contents import distributions_of, where_answered
+from evaluator.foreign.contents import digest_of, distributions_of, where_answered
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.redrawn import Redrawn, drawn_otherwise, scaled
 from evaluator.foreign.reference import (
@@ -337,13 +337,13 @@ def stated_problem(
         except ReferenceRefusedError:
             return False
         # What is drawn is mostly asked for next, and one answer is as much as may be kept.
-        kept[_digest(given, at)] = answer
+        kept[digest_of(given, at)] = answer
         return _finite(file.described(constants_of(described, at)), answer)
 
     def oracle(given: Arrays, at: Sizes) -> dict[str, Expected]:
         constants = constants_of(described, at)
         here = file.described(constants)
-        answer = kept.pop(_digest(given, at), None) or answered(given, at)
+        answer = kept.pop(digest_of(given, at), None) or answered(given, at)
         if here.sizes != known.description.sizes and not _finite(here, answer):
             raise ReferenceRefusedError(f"{name} at {sizes_in_words(here.sizes)}: {_NOT_FINITE}.")
         return {
@@ -416,14 +416,6 @@ origins: Final = Json(Origin)
 def origin_of(file: File, known: Known, other_sizes: OtherSizes, published: Description | None) -> bytes:
     """As it travels."""
     return origins.dump(Origin(file.text, file.name, file.problem_id, known, other_sizes, published))
-
-
-def _digest(given: Arrays, at: Sizes) -> bytes:
-    digest = hashlib.blake2b(repr(sorted(at.items())).encode())
-    for name, values in given.items():
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(to_numpy(values)).reshape(-1).view(np.uint8).data)
-    return digest.digest()
 
 
 def _beyond(given: Arrays, value: NDArray[Any], scale: NDArray[Any], facts: TensorFacts) -> Array | float:

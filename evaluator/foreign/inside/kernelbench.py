@@ -21,10 +21,9 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.numbers_in_text import varies
-from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, is_size
+from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, Remembered, is_size
 from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
-from evaluator.foreign.inside.remembered import Remembered
 
 MODULE: Final = "reference"
 """The module that a file becomes."""
