@@ -3,15 +3,17 @@
 Nothing here leaves the range of the file's own draws: what a kernel may not meet there, it need not compute.
 """
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from common.wire import DType
 from evaluator.foreign.description import DrawnAs, TensorFacts
-from evaluator.problems.arrays import Array, Rng, Shape, cast, namespace, on_device_of, rng_seed
+from evaluator.problems.arrays import Array, Rng, Shape, cast, namespace, on_device_of, rng_seed, to_numpy
 from evaluator.problems.generators import Maker
 from evaluator.problems.problem import Distribution, Sizes
 
@@ -46,6 +48,8 @@ _NEAR_END: Final = 64
 _OTHER_ROWS: Final = 2.0**-12
 """Of the range: a thousand such rows add up to a quarter of one that is whole, and none is zero, which a norm divides
 by."""
+_DRAWS: Final = 8
+"""Until the file has an answer. One that has none to half of them is left out when it is learned, or soon met."""
 _STEPS: Final = 8
 """Values of rows of one value lie near an eighth of the range's half, with so few bits that equal terms add up
 exactly."""
@@ -85,6 +89,38 @@ def distributions_of(
         for moved, (name, reason, made) in arranged
         if with_ties or name not in _TIES
     )
+
+
+def where_answered(
+    distributions: Sequence[Distribution], has_answer: Callable[[dict[str, Array], Sizes], bool]
+) -> tuple[Distribution, ...]:
+    """The same, whose draws have a finite answer each: of a norm in the denominator a row of zeros has none.
+
+    One draw shows only of what never has an answer that it has none. What has none again and again is drawn as the
+    file does.
+    """
+    typical = distributions[0]
+
+    def answered(one: Distribution) -> Distribution:
+        def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
+            for _ in range(_DRAWS):
+                inputs = one.draw(rng, sizes)
+                if has_answer(inputs, sizes):
+                    return inputs
+            return typical.draw(rng, sizes)
+
+        return replace(one, draw=draw)
+
+    return (typical, *map(answered, distributions[1:]))
+
+
+def digest_of(given: Mapping[str, Array], at: Sizes) -> bytes:
+    """Of inputs and sizes."""
+    digest = hashlib.blake2b(repr(sorted(at.items())).encode())
+    for name, values in given.items():
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(to_numpy(values)).reshape(-1).view(np.uint8).data)
+    return digest.digest()
 
 
 def _drawing(

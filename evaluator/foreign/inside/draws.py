@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakIdKeyDictionary
 
 from evaluator.foreign.inside.operators import SeenOperators, operator_name
@@ -33,11 +34,24 @@ class WatchedDraws(SeenOperators):
         super().__init__()
         self._most_bytes = most_bytes
         self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._roots: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        """For each tensor the draws that it is made of, by their numbers."""
+        self._read: frozenset[int] = frozenset()
+        """The draws out of which a number was read, which may be in all that is made since."""
+        self._count = 0
 
-    def of(self, tensor: torch.Tensor) -> Draw:
-        """How its contents came to be."""
-        known: Draw = self._known.get(tensor, CALLED)
-        return known
+    def of(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, Draw]:
+        """How their contents came to be; of what another is made of, as lengths with a mask, that only the file can
+        make both.
+        """
+        draws = {name: self._known.get(one, CALLED) for name, one in tensors.items()}
+        roots = {name: self._roots.get(one, frozenset()) for name, one in tensors.items()}
+        made = frozenset[int]()
+        while True:
+            called = (roots[name] for name, draw in draws.items() if draw["kind"] == "called")
+            if made == (made := made.union(*called)):
+                return draws
+            draws = {name: CALLED if roots[name] & made else draw for name, draw in draws.items()}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -58,7 +72,30 @@ class WatchedDraws(SeenOperators):
             ):
                 draw = CALLED  # rounded to whole numbers
             self._known[made] = draw
+            self._follow(made, name, draw, func, args, kwargs)
+        elif isinstance(made, tuple | list):
+            for one in made:
+                self._follow(one, name, CALLED, func, args, kwargs)
+        elif name == "_local_scalar_dense":
+            self._read |= self._roots.get(args[0], frozenset())
         return made
+
+    def _follow(self, made: torch.Tensor, name: str, draw: Draw, func: Any, args: Any, kwargs: Any) -> None:
+        """Remember what draws `made` is made of."""
+        given = [one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self._count += 1
+            self._roots[made] = frozenset([self._count])
+            # Of a probability for each element it hangs on these.
+            given = given if draw["kind"] == "called" else []
+        elif draw["kind"] == "called":
+            self._roots[made] = self._read
+        for one in given:
+            self._roots[made] = self._roots.get(made, frozenset()) | self._roots.get(one, frozenset())
+        base = made._base if func._schema.is_mutable else None
+        if base is not None:  # written into a part of it
+            self._known[base] = CALLED
+            self._roots[base] = self._roots.get(base, frozenset()) | self._roots[made]
 
 
 def _drawn(name: str, before: Draw, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Draw:

@@ -4,7 +4,6 @@ Source: https://github.com/ScalingIntelligence/KernelBench, README, "Task descri
 """
 
 import ast
-import functools
 import inspect
 import os
 import random
@@ -15,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -23,7 +21,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.numbers_in_text import varies
-from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, is_size
+from evaluator.foreign.inside.on_cpu import OWN_SEED, FoldedNumbers, Remembered, is_size
 from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
@@ -118,7 +116,7 @@ class ReferenceFile(ABC):
         module = ModuleType(MODULE)
         sys.modules[MODULE] = module
         self._names = vars(module)
-        self._own: WeakKeyDictionary[torch.nn.Module, dict[str, Any]] = WeakKeyDictionary()
+        self._remembered: dict[int, Remembered] = {}
         self._names[OWN_SEED] = own_seed
         self.constants = dict(constants)
         with refused_where_it_fails("carrying out the file"):
@@ -153,19 +151,13 @@ class ReferenceFile(ABC):
         """What the module is called with, made under this seed. Raises RefusedError."""
 
     def forget_made(self, model: torch.nn.Module) -> None:
-        """What the file has kept of calls before: tables that were made in other types, or under other noise."""
-        for module in model.modules():
-            own = vars(module)
-            kept = self._own.setdefault(module, {name: one for name, one in own.items() if not name.startswith("_")})
-            for name in [one for one in own if not one.startswith("_")]:
-                if name not in kept:
-                    del own[name]
-            own.update(kept)
-        methods = (one for kind in {type(module) for module in model.modules()} for one in vars(kind).values())
-        for one in (*self._names.values(), *methods):
-            clear = getattr(one, "cache_clear", None)
-            if callable(clear) and isinstance(one, functools._lru_cache_wrapper):
-                clear()
+        """What the file has kept of calls before: tables that were made in other types, or under other noise.
+
+        What there is the first time stays.
+        """
+        if id(model) not in self._remembered:
+            self._remembered[id(model)] = Remembered(self._names, model)
+        self._remembered[id(model)].restore()
 
     def check_torch(self) -> None:
         """Raises RefusedError where the file has changed torch."""

@@ -103,7 +103,7 @@ class ReferenceServer:
             self._arguments = self._file.arguments(self._model, SEED)
             initialize(self._model, self._arguments)
         self._file.forget_made(self._model)  # what it is made with is remembered
-        self._draws = {name: watched.of(tensor) for name, tensor in self._arguments.tensors.items()}
+        self._draws = watched.of(self._arguments.tensors)
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = {
             **self._parameters,
@@ -176,6 +176,8 @@ class ReferenceServer:
 
     def _call(self, changed: Mapping[str, torch.Tensor]) -> list[Any]:
         """What forward returns for the file's own contents but for those `changed`, by the file's names."""
+        if changed:
+            self._file.forget_made(self._model)
         tensors = {name: changed.get(name, one).clone() for name, one in self._arguments.tensors.items()}
         state = {name: changed.get(name, one).clone() for name, one in self._state.items()}
         return call(self._model, state, self._arguments, tensors)

@@ -5,7 +5,7 @@ import pytest
 
 from common.wire import DType
 from evaluator.backends.gpu.tensors import TorchRng
-from evaluator.foreign.contents import distributions_of
+from evaluator.foreign.contents import distributions_of, where_answered
 from evaluator.foreign.description import DrawnAs, TensorFacts
 from evaluator.problems.arrays import NumpyRng, Rng, to_numpy
 
@@ -88,3 +88,13 @@ def test_no_element_at_an_end_is_small_beside_a_long_sum(draw: DrawnAs, shape: t
     assert (rows[:, [0, -1]].min(axis=1) >= rows.sum(axis=1) / 100).all()
     assert rows[-1, -1] >= rows.sum() / 1000
     assert rows.max() >= 0.5
+
+
+def test_of_draws_without_an_answer_again_and_again_the_typical_one_is_drawn() -> None:
+    facts = (TensorFacts("x", DType.FLOAT32, (8, 300), DrawnAs("normal"), "argument"),)
+    distributions = distributions_of(facts, lambda sizes: facts, lambda *_: {})
+    typical, *others = where_answered(distributions, lambda inputs, sizes: False)
+    wanted = typical.draw(NumpyRng(np.random.default_rng(3)), {})["x"]
+    assert wanted.std() == pytest.approx(1.0, abs=0.1)
+    for one in others:
+        assert len(np.unique(one.draw(NumpyRng(np.random.default_rng(3)), {})["x"])) > 2000

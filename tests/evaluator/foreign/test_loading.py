@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from common.contract import OtherSizes, Status, Submission, Verdict
@@ -12,6 +13,7 @@ from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import MOST_TEXT_BYTES, ReferenceRefusedError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.problem import Problem
 
 FOLDER = Path(__file__).parent / "references"
@@ -294,3 +296,16 @@ def test_contents_for_which_the_file_fails_are_left_out(toolbox: Toolbox) -> Non
         names = [one.name for one in problem.distributions]
         assert names[0] == "as_drawn"
         assert "rows_of_one_value" not in names
+
+
+def test_draws_of_which_the_file_has_no_answer_are_drawn_again(toolbox: Toolbox) -> None:
+    """One row in thirteen of those of one value is zero, which a norm divides by."""
+    body = "    def forward(self, x):\n        return x / x.norm()\n"
+    text = f"{HEAD}{body}def get_inputs():\n    return [torch.randn(20)]\n"
+    with foreign_problem(text.encode(), "unit.py", toolbox.sandbox, toolbox.cache) as problem:
+        (rows,) = (one for one in problem.distributions if one.name == "rows_of_one_value")
+        sizes = problem.example_sizes[0]
+        for seed in range(60):
+            inputs = rows.draw(NumpyRng(np.random.default_rng(seed)), sizes)
+            assert len(set(inputs["x"].tolist())) == 1
+            assert np.isfinite(problem.oracle(inputs, sizes)["out"].value).all()

@@ -71,6 +71,29 @@ def test_draws_are_seen(made: str, draw: dict[str, object]) -> None:
     assert told["inputs"][0]["draw"] == draw
 
 
+@pytest.mark.parametrize(
+    "mask",
+    [
+        "torch.arange(9)[None, :] < lengths[:, None]",
+        "torch.stack([torch.arange(9) < int(length) for length in lengths])",
+        "torch.bernoulli((lengths / 9)[:, None].expand(5, 9))",
+    ],
+)
+def test_inputs_of_which_one_is_made_of_the_other_are_drawn_together(mask: str) -> None:
+    inputs = (
+        f"def get_inputs():\n    lengths = torch.randint(1, 10, (5,))\n    mask = {mask}\n"
+        "    return [torch.randn(5, 9), lengths, mask, torch.rand(5, 9)]\n"
+    )
+    told = server("return (x * mask + y).sum(1) / lengths", inputs, arguments="self, x, lengths, mask, y").describe()
+    assert [one["draw"]["kind"] for one in told["inputs"]] == ["normal", "called", "called", "uniform"]
+
+
+@pytest.mark.parametrize("change", ["x[:, 0] = 1.0", "x.diagonal().add_(9.0)", "x[0].copy_(x[1])", "x[1:].relu_()"])
+def test_what_a_part_is_written_into_only_the_file_can_make(change: str) -> None:
+    inputs = f"def get_inputs():\n    x = torch.randn(6, 6)\n    {change}\n    return [x]\n"
+    assert server("return x * 2.0", inputs).describe()["inputs"][0]["draw"] == {"kind": "called"}
+
+
 def test_numbers_that_a_file_states_in_any_way_are_sizes() -> None:
     text = (
         "N = 2 * 1024\nshape = (3, 1 << 2)\nH = W = 5\nD, K = 6, 7\ntwice = N * 2\nagain = 1\nagain = 2\n"
@@ -299,7 +322,7 @@ def test_numbers_without_a_name_are_made_smaller_together() -> None:
 
 
 def test_what_has_a_name_is_not_made_smaller_without_it() -> None:
-    named = NETWORK.replace("classes = 24", "classes = 24\nchannels = 64")
+    named = NETWORK.replace("classes = 24", "classes = 64")
     assert "largest_in_model" in KernelBenchFile(named).constants
     less = KernelBenchFile(named, {"largest_in_model": 6400}).model(0)
     assert less.layers[0].weight.shape[0] == 64  # type: ignore[index, union-attr]  # of its Sequential
@@ -518,6 +541,41 @@ def test_what_a_file_keeps_of_a_call_is_not_there_in_the_next() -> None:
     ((exact,), (scale,)) = here.answered({"x": torch.ones(4, 6)})
     torch.testing.assert_close(exact[0], (torch.arange(1, 7, dtype=torch.float64) / 3.0) ** 2, rtol=1e-15, atol=0)
     assert bool((scale > exact.abs()).all()), "its roundings are in the scale"
+
+
+@pytest.mark.parametrize(
+    ("made", "body"),
+    [
+        ("_table = None", "if self._table is None: self._table = made()\n        return x * self._table"),
+        ("tables = {}", "return x * self.tables.setdefault(6, made())"),
+        ("tables = []", "self.tables.append(made())\n        return x * self.tables[0]"),
+        ("maker = Maker()", "return x * self.maker.table()"),
+        ("", "if 'table' not in GLOBALS: GLOBALS['table'] = made()\n        return x * GLOBALS['table']"),
+        ("", "return x * by_default()"),
+        ("", "return x * once()"),
+        ("", "self.table = made() if self.table is None else self.table\n        return x * self.table"),
+    ],
+)
+def test_nothing_that_a_file_keeps_is_there_in_the_next_call(made: str, body: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n"
+        "def made():\n    return torch.arange(1, 7) / 3.0\n"
+        "class Maker:\n    kept = None\n    def table(self):\n"
+        "        Maker.kept = made() if Maker.kept is None else Maker.kept\n"
+        "        return Maker.kept\n"
+        "GLOBALS = {}\n"
+        "def by_default(kept=[]):\n    kept.append(made())\n    return kept[0]\n"
+        "def memo(f):\n    found = None\n    def again():\n        nonlocal found\n"
+        "        found = (f(),) if found is None else found\n        return found[0]\n    return again\n"
+        "once = memo(made)\n"
+        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.register_buffer('table', None, persistent=False)\n        {f'self.{made}' if made else ''}\n"
+        f"    def forward(self, x):\n        {body}\n{INPUTS}"
+    )
+    here = ReferenceServer(text, 1 << 20)
+    here.describe()
+    ((exact,), _) = here.answered({"x": torch.ones(4, 6)})
+    torch.testing.assert_close(exact[0], torch.arange(1, 7, dtype=torch.float64) / 3.0, rtol=1e-15, atol=0)
 
 
 def test_where_a_whole_number_hangs_on_a_rounding_the_scale_says_so() -> None:
