@@ -238,7 +238,7 @@ def test_a_refusal_is_final_and_tells_what_to_do():
         ) as caught:
             client.evaluate(submission("a"))
         assert caught.value.status_code == 401
-        assert caught.value.remedy == "Send one."
+        assert caught.value.remedy == "Set ASSAY_KEY to a key that is valid there."
     assert service.asked == {"POST 401": 1}
     with away(service, key="assay_right") as client:
         assert client.evaluate(submission("a")) == verdict_of("a")
