@@ -54,19 +54,18 @@ def _known(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> BySh
             initialize(model, arguments)
             state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
             given = (*arguments.tensors.values(), *state.values())
-            given_bytes = sum(one.nbytes for one in given)
-            if given_bytes > room.input_bytes:
-                raise TooLargeError(given_bytes, room.input_bytes)
             recurrent = any(isinstance(one, torch.nn.RNNBase) for one in model.modules())
             is_small = sum(one.numel() for one in given) <= _SMALL and not recurrent
             seed_torch(seed)
             with refused_where_it_fails("forward"), counted:
                 found = call(model, state, arguments, arguments.tensors)
-        found_bytes = sum(one.nbytes for one in found)
+        given_bytes, found_bytes = (sum(one.nbytes for one in tensors) for tensors in (given, found))
     except TooLargeError:
         raise
     except BaseException as failed:  # a file may raise what it likes; then it is carried out in earnest
         return ByShapes(failed=str(failed) or type(failed).__name__, is_small=is_small)
+    if given_bytes > room.input_bytes:
+        raise TooLargeError(given_bytes, room.input_bytes)
     if found_bytes > room.output_bytes:
         raise TooLargeError(found_bytes, room.output_bytes, what="outputs")
     if counted.flops > room.work:
