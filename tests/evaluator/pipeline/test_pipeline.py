@@ -211,12 +211,15 @@ def test_a_data_folder_that_cannot_be_made_is_ours(tmp_path):
     assert_ours(graded(broken(tmp_path), RIGHT), Phase.SCREEN)
 
 
-def test_a_work_folder_that_vanishes_is_ours(tmp_path):
+def test_a_work_folder_that_vanishes_is_made_again_and_where_it_cannot_be_it_is_ours(tmp_path):
     toolbox = broken(tmp_path)
-    sandbox = toolbox.sandbox
-    (tmp_path / "data" / "work").rename(tmp_path / "elsewhere")
-    assert sandbox.name
+    work = tmp_path / "data" / "work"
+    assert toolbox.sandbox.name
+    work.rename(tmp_path / "elsewhere")
+    work.touch()
     assert_ours(graded(toolbox, RIGHT), Phase.COMPILE)
+    work.unlink()
+    assert graded(toolbox, RIGHT).status is Status.PASSED
 
 
 def test_a_host_compiler_that_does_not_work_is_ours(tmp_path, toolbox):
@@ -239,8 +242,10 @@ def test_one_toolbox_serves_after_a_failure(tmp_path):
     toolbox.cache = Cache(Path(__file__).parents[3] / ".assay" / "tests" / "cache", 4 << 30)
     toolbox.sandbox = ProcessSandbox(tmp_path / "data" / "work")
     (tmp_path / "data" / "work").rename(tmp_path / "elsewhere")
+    (tmp_path / "data" / "work").touch()
     fresh = f"// {tmp_path}\n" + RIGHT.replace("0.0f;", f"0.0f * {abs(hash(str(tmp_path))) % 9973 + 1}.0f;")
     assert graded(toolbox, fresh).status is Status.INTERNAL_ERROR
+    (tmp_path / "data" / "work").unlink()
     (tmp_path / "elsewhere").rename(tmp_path / "data" / "work")
     assert graded(toolbox, fresh).status is Status.PASSED
 
