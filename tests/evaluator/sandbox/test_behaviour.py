@@ -244,10 +244,11 @@ def test_a_fork_bomb_is_ended(sandbox):
     mark = secrets.token_hex(8)
     start = time.monotonic()
     script = "bomb() { bomb | bomb & }; bomb; sleep 20"
-    finished = sandbox.run(shell(script, mark, limits=Limits(wall_s=20, processes=32)))
+    finished = sandbox.run(shell(script, mark, limits=Limits(wall_s=60, processes=32)))
     # Root's processes are counted by the watch; for an ordinary user the kernel refuses to fork first.
     assert "32 processes" in (finished.limit_hit or "") or b"fork" in finished.stderr
-    assert time.monotonic() - start < 15
+    # A tenth of a second, but for a watch that stands in line behind the bomb on a busy machine.
+    assert time.monotonic() - start < 45
     assert running(mark) == []
 
 
