@@ -243,7 +243,8 @@ def test_cpu_time(sandbox):
 def test_a_fork_bomb_is_ended(sandbox):
     mark = secrets.token_hex(8)
     start = time.monotonic()
-    script = "bomb() { bomb | bomb & }; bomb; sleep 20"
+    # Doubling ten times a second: at once it takes the machine's last process from the tests beside it.
+    script = "bomb() { sleep 0.1; bomb | bomb & }; bomb; sleep 60"
     finished = sandbox.run(shell(script, mark, limits=Limits(wall_s=60, processes=32)))
     # Root's processes are counted by the watch; for an ordinary user the kernel refuses to fork first.
     assert "32 processes" in (finished.limit_hit or "") or b"fork" in finished.stderr
