@@ -4,7 +4,7 @@ The rules were written after graders in the field that called a softmax of zeros
 float16 matrix product correct.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -222,14 +222,11 @@ def _passing_guesses(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> 
     draws = (draw, *others)
 
     def passes(guess: Callable[[_Draw, Sequence[_Draw], Tensor], Array]) -> bool:
-        """On most draws: on one a guess of a single number may be right by chance."""
-        right = 0
-        for at, one in enumerate(draws):
-            rest = (*draws[at + 1 :], *draws[:at])
-            right += all(
-                within(guess(one, rest, t), one.expected[t.name], problem.tolerance) for t in problem.outputs
-            )
-        return 2 * right > len(draws)
+        def is_right(at: int) -> bool:
+            one, *rest = (*draws[at:], *draws[:at])
+            return all(within(guess(one, rest, t), one.expected[t.name], problem.tolerance) for t in problem.outputs)
+
+        return _are_most(map(is_right, range(len(draws))))
 
     def mean_of(rest: Sequence[_Draw], name: str) -> Array:
         mean: Array = np.mean([other.expected[name].value for other in rest], axis=0)
@@ -249,9 +246,14 @@ def _passing_guesses(problem: Problem, draw: _Draw, others: Sequence[_Draw]) -> 
         ):
             yield ("one number for each row would pass, since the answer is nearly the same along the last axis")
     for output, name in product((tensor.name for tensor in problem.outputs), draw.inputs):
-        copies = [_copies(one.inputs[name], one.expected[output], problem.tolerance) for one in draws]
-        if 2 * sum(copies) > len(copies):
+        if _are_most(_copies(one.inputs[name], one.expected[output], problem.tolerance) for one in draws):
             yield f"the output '{output}' equals the input '{name}' on the typical distribution"
+
+
+def _are_most(draws: Iterable[bool]) -> bool:
+    """Whether a guess is right on most draws: on one, one of a single number may be by chance."""
+    told = list(draws)
+    return 2 * sum(told) > len(told)
 
 
 def _mean(values: Array, axis: int | None = None) -> Array:

@@ -10,7 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from evaluator.foreign.inside.arithmetic import BoundedWork, CallRoom, NumbersRead
-from evaluator.foreign.inside.kernelbench import ReferenceFile, call, initialize
+from evaluator.foreign.inside.kernelbench import ReferenceFile, call, state_of
 from evaluator.foreign.inside.operators import seed_torch
 from evaluator.foreign.inside.refusals import TooLargeError, refused_where_it_fails
 
@@ -49,10 +49,8 @@ def _known(read: Callable[[], ReferenceFile], room: CallRoom, seed: int) -> BySh
     try:
         with torch.device("meta"), _WithoutContents(), numbers:
             file = read()
-            model = file.model(seed)
-            arguments = file.arguments(model, seed)
-            initialize(model, arguments)
-            state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
+            model, arguments = file.made(seed)
+            state = state_of(model)
             given = (*arguments.tensors.values(), *state.values())
             recurrent = any(isinstance(one, torch.nn.RNNBase) for one in model.modules())
             is_small = sum(one.numel() for one in given) <= _SMALL and not recurrent

@@ -150,6 +150,13 @@ class ReferenceFile(ABC):
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
         """What the module is called with, made under this seed. Raises RefusedError."""
 
+    def made(self, seed: int) -> tuple[torch.nn.Module, Arguments]:
+        """A new module whose parameters all have shapes, and what it is called with. Raises RefusedError."""
+        model = self.model(seed)
+        arguments = self.arguments(model, seed)
+        initialize(model, arguments)
+        return model, arguments
+
     def forget_made(self, model: torch.nn.Module) -> None:
         """What the file has kept of calls before: tables that were made in other types, or under other noise.
 
@@ -218,7 +225,7 @@ class KernelBenchFile(ReferenceFile):
             signature = inspect.signature(model.forward)
             signature.bind(*args, **kwargs)
         leaves, structure = pytree.tree_flatten((list(args), dict(kwargs)))
-        held = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+        held = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}  # some have no shape yet
         names = [f"{name}_input" if name in held else name for name in _leaf_names(signature, args, kwargs)]
         tensors: dict[str, torch.Tensor] = {}
         placed: list[Any] = []
@@ -229,6 +236,11 @@ class KernelBenchFile(ReferenceFile):
             else:
                 placed.append(leaf)
         return Arguments(tensors, placed, structure)
+
+
+def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Its parameters and buffers by name."""
+    return {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
 
 
 def initialize(model: torch.nn.Module, arguments: Arguments) -> None:
@@ -337,7 +349,8 @@ def _multiples(nodes: Iterable[ast.AST], named: Sequence[int]) -> list[ast.Const
     factors = {id(one) for node in within for one in _factors(node)}
     multiplied = {id(one) for node in within for one in _multiplied(node)}
     places = [one for one in within if isinstance(one, ast.Constant) and is_size(one.value)]
-    sizes = [one for one in places if one.value not in named and int(one.value) % _EIGHTHS == 0]  # type: ignore[arg-type]
+    unnamed = [one for one in places if one.value not in named]
+    sizes = [one for one in unnamed if int(one.value) % _EIGHTHS == 0]  # type: ignore[arg-type]  # of `is_size`
     alone = {one.value for one in sizes if id(one) not in factors}
     # `512 * expansion` goes with 512 elsewhere: it is as many channels, of as many parts.
     return [one for one in sizes if id(one) not in factors or (id(one) in multiplied and one.value in alone)]

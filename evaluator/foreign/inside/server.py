@@ -33,11 +33,12 @@ from evaluator.foreign.inside.forms.trace import TraceFile
 from evaluator.foreign.inside.in_order import OneAccumulator
 from evaluator.foreign.inside.kernelbench import (
     MODULE,
+    Arguments,
     KernelBenchFile,
     ReferenceFile,
     call,
-    initialize,
     seeded,
+    state_of,
 )
 from evaluator.foreign.inside.numbers_in_text import varies
 from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
@@ -95,20 +96,15 @@ class ReferenceServer:
     ) -> None:
         """`sizes`: for the file's constants, in the place of its own numbers. Raises RefusedError."""
         self._most_bytes, self._most_output_bytes = most_bytes, most_output_bytes
-        self._file: ReferenceFile = FORMS[form](text, sizes)
-        self._read_again = lambda: FORMS[form](text, sizes)
+        self._read = lambda: FORMS[form](text, sizes)
+        self._file: ReferenceFile = self._read()
         watched = WatchedDraws(most_bytes)
         with watched:
-            self._model = self._file.model(SEED)
-            self._arguments = self._file.arguments(self._model, SEED)
-            initialize(self._model, self._arguments)
+            self._model, self._arguments = self._file.made(SEED)
         self._file.forget_made(self._model)  # what it is made with is remembered
         self._draws = watched.of(self._arguments.tensors)
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
-        self._state = {
-            **self._parameters,
-            **{name: one.detach() for name, one in self._model.named_buffers()},
-        }
+        self._state = state_of(self._model)
         given = {**self._arguments.tensors, **self._state}
         for name, tensor in given.items():
             _check_tensor(f"the input '{name}'", tensor)
@@ -154,15 +150,10 @@ class ReferenceServer:
         try:
             with refused_where_it_fails("carrying out the file a second time"):
                 seeded(SEED + 1)
-                file = self._read_again()
-                model = file.model(SEED + 1)
-                arguments = file.arguments(model, SEED + 1)
-                initialize(model, arguments)
+                model, arguments = self._read().made(SEED + 1)
             with refused_where_it_fails("forward of a Model made anew"):
                 seed_torch(SEED)
-                tensors = {name: one.clone() for name, one in self._arguments.tensors.items()}
-                state = {name: one.clone() for name, one in self._state.items()}
-                other = call(model, state, arguments, tensors)
+                other = self._called(model, arguments, {})
         finally:
             sys.modules[MODULE] = before
         if not _alike(answer, other):
@@ -178,9 +169,12 @@ class ReferenceServer:
         """What forward returns for the file's own contents but for those `changed`, by the file's names."""
         if changed:
             self._file.forget_made(self._model)
+        return self._called(self._model, self._arguments, changed)
+
+    def _called(self, model: torch.nn.Module, arguments: Arguments, changed: Mapping[str, torch.Tensor]) -> list[Any]:
         tensors = {name: changed.get(name, one).clone() for name, one in self._arguments.tensors.items()}
         state = {name: changed.get(name, one).clone() for name, one in self._state.items()}
-        return call(self._model, state, self._arguments, tensors)
+        return call(model, state, arguments, tensors)
 
     def _that_matter(self, names: Sequence[str], outputs: Sequence[torch.Tensor]) -> list[str]:
         """The buffers on which the answer, `outputs`, depends. Those that forward only writes are no inputs.
@@ -286,10 +280,8 @@ class ReferenceServer:
 
     def drawn(self, seed: int) -> dict[str, torch.Tensor]:
         """What the file itself makes of its inputs and buffers under a seed. Raises RefusedError."""
-        model = self._file.model(seed)
-        arguments = self._file.arguments(model, seed)
-        initialize(model, arguments)
-        state = {name: one.detach() for name, one in (*model.named_parameters(), *model.named_buffers())}
+        model, arguments = self._file.made(seed)
+        state = state_of(model)
         return {name: {**state, **arguments.tensors}[given] for given, name in self._names().items()}
 
     def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:

@@ -7,7 +7,8 @@ nvcc compiles the very text that was submitted, against CUDA's own headers, so t
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -59,47 +60,38 @@ class _UncacheableError(Exception):
         self.refusal = refusal
 
 
-def host_program(
-    source: str,
-    entry: EntryFunction,
-    settings: Settings,
-    arch: str,
-    toolchain: Toolchain,
-    sandbox: Sandbox,
-    cache: Cache,
-) -> HostProgram:
-    """Compile and link; what was compiled before comes from the cache.
+@dataclass
+class HostBuild:
+    """The build of one source's host code."""
 
-    Raises LiftRefusedError, InfrastructureError.
-    """
-    return _Build(source, entry, settings, arch, toolchain, sandbox, cache).program()
+    source: str
+    entry: EntryFunction
+    settings: Settings
+    arch: str
+    toolchain: Toolchain
+    sandbox: Sandbox
+    cache: Cache
+    spent_s: float = 0.0
+    """Of the time to compile."""
 
-
-class _Build:
-    def __init__(
-        self,
-        source: str,
-        entry: EntryFunction,
-        settings: Settings,
-        arch: str,
-        toolchain: Toolchain,
-        sandbox: Sandbox,
-        cache: Cache,
-    ) -> None:
-        self.source, self.entry, self.settings = source, entry, settings
-        self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
-        self.spent_s = 0.0
-        virtual = arch.replace("sm_", "compute_")
-        kept = [flag for flag in settings.flags if flag.lstrip("-").startswith(("std=", "extended-lambda"))]
+    @cached_property
+    def flags(self) -> tuple[str, ...]:
+        """Those that nvcc gets, but for where it finds and leaves what."""
+        virtual = self.arch.replace("sm_", "compute_")
+        kept = [flag for flag in self.settings.flags if flag.lstrip("-").startswith(("std=", "extended-lambda"))]
         standard = () if any("std=" in flag for flag in kept) else ("-std=c++17",)
-        self.flags = (
+        return (
             *("-c", *standard, *(f"-{'' if 'std=' in flag else '-'}{flag.lstrip('-')}" for flag in kept)),
             *("-gencode", f"arch={virtual},code={virtual}"),
             # A submission may have a main of its own, to try itself.
-            *(f"-DENTRY_OF_ASSAY={entry.name}", "-Dmain=main_of_the_submission"),
+            *(f"-DENTRY_OF_ASSAY={self.entry.name}", "-Dmain=main_of_the_submission"),
         )
 
     def program(self) -> HostProgram:
+        """Compile and link; what was compiled before comes from the cache.
+
+        Raises LiftRefusedError, InfrastructureError.
+        """
         recorder = self._recorder()
         text = f'{self.source}\n#include "{_CALLER}"\n'.encode()
         key = key_of(_RULES, text, _file(_CALLER), "\n".join(self.flags), self.toolchain.digest, *recorder.values())
@@ -253,8 +245,8 @@ class _Build:
             memory_bytes=self.settings.memory_bytes,
             file_bytes=_MAX_HOST_BYTES,
         )
-        job = Job(job.argv, job.files, job.collect, job.readable, job.environment, limits=limits)
-        run = until_it_tells(lambda: self.sandbox.run(job))
+        limited = replace(job, limits=limits)
+        run = until_it_tells(lambda: self.sandbox.run(limited))
         self.spent_s += run.wall_s - run.waited_s
         if run.timed_out:
             raise _UncacheableError(self._late())

@@ -15,7 +15,7 @@ from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, bind, call_values
 from evaluator.stages.lift.dialects import EntryFunction
-from evaluator.stages.lift.host_program import HostProgram, host_program
+from evaluator.stages.lift.host_program import HostBuild, HostProgram
 from evaluator.stages.lift.host_runs import HostCall, record
 from evaluator.stages.lift.recorded_steps import plan_of
 from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
@@ -102,7 +102,7 @@ def lift(
     Raises InfrastructureError.
     """
     try:
-        built = host_program(source, entry, settings, program.arch, toolchain, sandbox, cache)
+        built = HostBuild(source, entry, settings, program.arch, toolchain, sandbox, cache).program()
         binding = bind(problem, entry, built.signature)
     except LiftRefusedError as refusal:
         return refusal.ruling
