@@ -11,8 +11,8 @@ from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.calls import Call
 
 _MAX_REFUSALS: Final = 6
-"""Points at which host code may be refused before those left have the last ruling: each takes a sandbox, and
-in the worst case some seconds. A judge asks in an order of its own, and may come to a point past the first refusal."""
+"""Points at which host code may be refused before those left have the last ruling: each takes a sandbox and
+maybe some seconds. A judge asks in an order of its own, and may come to a point past the first refusal."""
 
 
 @dataclass(frozen=True)
