@@ -126,6 +126,8 @@ LIKELY_TURNS = 2.1
 """Kernels of a conversation, rather too few."""
 RESERVED_S = 45.0
 """Of the seconds that are given: for the step under way, its checkpoint, and the end."""
+MEASURED_S = 100.0
+"""That the answers of one system are given."""
 INTERRUPTED = 130
 
 
@@ -140,6 +142,8 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=200, help="held-out prompts of each kind")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the evaluator")
     parser.add_argument("--seconds", type=float, help="stop after so long; a later call goes on")
+    parser.add_argument("--before", action="store_true", help="end before the reinforcement learning")
+    parser.add_argument("--last", action="store_true", help="keep time for the last measurement, however far it got")
     parser.add_argument("--simulator", action="store_true", help="in small, on a CPU")
     parser.add_argument("--figures", action="store_true", help="only the figures of what is there")
     parser.add_argument("--device", default="", help="with --figures: what it ran on")
@@ -189,7 +193,14 @@ class Trial:
         starts, tuned = self._once("tuned", 90, lambda: self._tuned(data))
         self._measured("untuned", starts, data)
         self._measured("tuned", tuned, data)
-        self._reinforced(tuned)
+        if self.given.before:
+            return
+        try:
+            self._reinforced(tuned)
+        except OutOfTimeError as late:
+            if not (self.given.last and self.lines()):
+                raise
+            print(f"What has been learned is measured: {late}", flush=True)
         self._measured("reinforced", {role: self._weights(role) for role in ROLES}, data)
 
     def _config(self, *more: str) -> TrainingConfig:
@@ -253,7 +264,7 @@ class Trial:
         path = self.folder / f"measured_{system}.json"
         if path.is_file():
             return
-        found = self._once(f"measured {system}", 100, lambda: asyncio.run(self._answers(system, agents, data)))
+        found = self._once(f"measured {system}", MEASURED_S, lambda: asyncio.run(self._answers(system, agents, data)))
         path.write_text(json.dumps(found))
         self.save()
 
@@ -302,7 +313,7 @@ class Trial:
         while (left := self.given.kernels - self._kernels()) > 0:
             done = self._run_so_far().kept_step()
             steps = done + math.ceil(left / (self.config.episodes_per_step * LIKELY_TURNS))
-            time_s = self._left_s() - RESERVED_S
+            time_s = self._left_s() - RESERVED_S - (MEASURED_S if self.given.last else 0)
             if time_s < 2 * RESERVED_S:
                 raise OutOfTimeError(f"{left} kernels are to be written yet.")
             told = [*self.settings, *began, f"checkpointing.folder={self.folder}/{{name}}"]
