@@ -46,6 +46,10 @@ PANELS: Final[Sequence[tuple[str, Sequence[tuple[str, str, str]]]]] = (
             ("speedup/over_naive", "over the naive kernel, estimated", _GREY),
         ),
     ),
+    (
+        "Speed over the kernel that was given",
+        (("speedup/over_given", "the Optimizer's right kernels, geometric mean", _ORANGE),),
+    ),
 )
 """Title of a panel; its curves: measure, meaning, colour. One that no line has a measure of is left out."""
 
