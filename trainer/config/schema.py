@@ -265,6 +265,9 @@ class EvaluatorSection(Section):
     """Ask for a profile by Nsight Compute where there is a GPU [C9]."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
     """Share of the speedup to which it is measured; 0.03 is twice as quick."""
+    reward_precision: float | None = Field(default=None, ge=0.001, le=0.5)
+    """Half of the reward's interval at which launches may end as well. Null, because an Optimizer is paid for what it
+    gained over its parent, and of two slow kernels one may be twice as fast as the other."""
 
     @field_validator("url")
     @classmethod

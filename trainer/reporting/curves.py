@@ -93,7 +93,9 @@ def _curve(axes: Axes, lines: Sequence[Mapping[str, Any]], measure: str, meaning
         smooth = [
             sum(y[max(0, i - _SMOOTHED_STEPS + 1) : i + 1]) / min(i + 1, _SMOOTHED_STEPS) for i in range(len(y))
         ]
-        axes.plot(x, smooth, color=colour, linewidth=1.8, label=meaning)
+        # One step makes no line.
+        alone = "o" if len(x) == 1 else None
+        axes.plot(x, smooth, color=colour, linewidth=1.8, marker=alone, label=meaning)
     if held_out:
         x, y = zip(*held_out, strict=True)
         axes.plot(x, y, "o", color=colour, markersize=4.5, markeredgecolor="white", label=None if steps else meaning)
