@@ -1,10 +1,11 @@
 """The service as the compose file sets it up: five containers, and those in which jobs run."""
 
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
-from processes import Census
+from processes import Census, below, inner_pid_of
 
 from evaluator.service.storage.storage import open_storage
 
@@ -45,6 +46,23 @@ class Composed:
     def start(self):
         self._deployment.up()
         self.key = self._deployment.add_key("soak")
+
+    def processes_of(self, worker):
+        """The process of a worker of the fleet (None once its container has ended), and all that run in the sandboxes
+        of its container, as this machine numbers them.
+        """
+        inits = [
+            facts["State"]["Pid"]
+            for service in WORKERS
+            for facts in self._deployment.facts(service)
+            if facts["Config"]["Hostname"] == worker.host and facts["State"]["Running"]
+        ]
+        own = [pid for init in inits for pid in below(init) if inner_pid_of(pid) == worker.pid]
+        sandboxes = output("docker", "ps", "-q", "--filter", f"label=assay.grader={worker.host}").split()
+        asked = ["docker", "inspect", "-f", "{{.State.Pid}}", *sandboxes]
+        found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split() if sandboxes else []
+        jobs = [pid for init in map(int, found) if init for pid in (init, *below(init))]
+        return next(iter(own), None), jobs
 
     def storage(self):
         (facts,) = self._deployment.facts("postgres")

@@ -36,6 +36,15 @@ def words_of(pid):
         return ""
 
 
+def inner_pid_of(pid):
+    """Its number as its own container counts; None when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    return next(int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:"))
+
+
 def below(pid):
     """The living processes below `pid`."""
     found = []

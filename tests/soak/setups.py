@@ -154,6 +154,10 @@ class SetUp:
         """The processes that claim evaluations."""
         return [pid for pid in below(self._api.pid) if words_of(pid).endswith("worker --embedded")]
 
+    def processes_of(self, worker):
+        """The process of a worker of the fleet, and those below it."""
+        return worker.pid, below(worker.pid)
+
     def stop(self):
         """Orderly, as an operator does; what is still running a while later is left over."""
         self.census.take(self.roots())
