@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-READY_S = 90.0
+READY_S = 180.0
 """How long a process may take to be ready, on a machine that is busy."""
 
 
