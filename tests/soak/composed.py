@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
-from processes import Census, below, inner_pid_of
+from memory import V1, V2, bounded
+from processes import Census, below, inner_pid_of, kill
+from setups import SIGNALS
 
 from evaluator.service.storage.storage import open_storage
 
@@ -28,6 +31,18 @@ print(*found, sep="\\n")
 """
 
 
+FROZEN_S = 45.0
+"""Leases last 30 s."""
+ROOM_BYTES = 256 << 20
+
+
+def _processes(containers):
+    """All that run in these containers, as this machine numbers them; one that is gone has none."""
+    asked = ["docker", "inspect", "-f", "{{.State.Pid}}", *containers]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout if containers else ""
+    return [pid for init in map(int, told.split()) if init for pid in (init, *below(init))]
+
+
 class Composed:
     """Has the face of `setups.SetUp`, with containers in place of processes."""
 
@@ -37,7 +52,17 @@ class Composed:
         self.key = None
         self.census = Census()
         self.victims = {service: partial(self._kill, service) for service in ("api", "redis", "postgres", *WORKERS)}
-        self.victims |= {"child": self._kill_child, "sandbox": self._kill_sandbox}
+        self.victims |= {
+            "child": self._kill_child,
+            "sandbox": self._kill_sandbox,
+            "signalled": self._signal_job,
+            "frozen": self._freeze,
+            "unit": self._stop_unit,
+        }
+        # With systemd's control groups there is none for Docker's containers together.
+        self._groups = [root / "docker" for root in (V1, V2) if (root / "docker" / "cgroup.procs").exists()]
+        if self._groups:
+            self.victims["memory"] = self._run_out_of_memory
 
     def roots(self):
         """No processes: what a container has ends with it."""
@@ -59,10 +84,7 @@ class Composed:
         ]
         own = [pid for init in inits for pid in below(init) if inner_pid_of(pid) == worker.pid]
         sandboxes = output("docker", "ps", "-q", "--filter", f"label=assay.grader={worker.host}").split()
-        asked = ["docker", "inspect", "-f", "{{.State.Pid}}", *sandboxes]
-        found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split() if sandboxes else []
-        jobs = [pid for init in map(int, found) if init for pid in (init, *below(init))]
-        return next(iter(own), None), jobs
+        return next(iter(own), None), _processes(sandboxes)
 
     def storage(self):
         (facts,) = self._deployment.facts("postgres")
@@ -82,6 +104,32 @@ class Composed:
 
     def _kill_sandbox(self, chance):
         self._deployment.kill_sandbox(chance.randrange(1 << 16))
+
+    def _signal_job(self, chance):
+        """Any process in a sandbox: its init, a compiler, a simulated kernel."""
+        found = _processes(self._deployment.sandboxes(running=True))
+        if found:
+            kill(chance.choice(found), chance.choice(SIGNALS))
+
+    def _freeze(self, chance):
+        """All of a container stands still for a while, sometimes for longer than its leases last."""
+        container = self._deployment.containers(chance.choice(("api", *WORKERS)))[0]
+        output("docker", "pause", container)
+        time.sleep(chance.uniform(0.1, FROZEN_S))
+        output("docker", "unpause", container)
+
+    def _stop_unit(self, chance):
+        """As an operator does: SIGTERM to the main process, later SIGKILL to all, and a new start."""
+        service = chance.choice(("api", *WORKERS))
+        output("docker", "restart", "-t", chance.choice(("0", "1", "40")), self._deployment.containers(service)[0])
+        if service == "api":
+            self._deployment.wait_until_healthy((service,))
+
+    def _run_out_of_memory(self, chance):
+        """The memory of all containers together, of which the kernel kills a process."""
+        with bounded(self._groups[0], ROOM_BYTES) as group:
+            assert group.run_out() >= 1, "nobody was killed"
+        self._deployment.wait_until_healthy(("api", "redis", "postgres"))
 
     def stop(self):
         self._deployment.graders()
