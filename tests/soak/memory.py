@@ -35,11 +35,11 @@ class ControlGroup:
         self._counter = self._path / ("memory.oom_control" if self._is_v1 else "memory.events")
 
     @staticmethod
-    def made():
+    def made(limit_bytes=LIMIT_BYTES):
         """One of its own; None where this user may make none."""
         root = V1 if (V1 / "memory.limit_in_bytes").exists() else V2
         try:
-            group = ControlGroup(tempfile.mkdtemp(prefix="assay-soak-", dir=root))
+            group = ControlGroup(tempfile.mkdtemp(prefix="assay-soak-", dir=root), limit_bytes)
             group.bound()
         except OSError:
             return None
