@@ -1,5 +1,6 @@
 """The service as the compose file sets it up: five containers, and those in which jobs run."""
 
+import json
 import subprocess
 import sys
 import time
@@ -7,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from memory import V1, V2, bounded
-from processes import Census, below, inner_pid_of, kill
+from processes import READY_S, Census, below, inner_pid_of, kill, until
 from setups import SIGNALS
 
 from evaluator.service.storage.storage import open_storage
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))
-from deployment import WORKERS, Deployment, output
+from deployment import SERVICES, WORKERS, Deployment, output
 from deployment import what_is_missing as what_is_missing
 
 # In a container of its own on the workers' volume, after the end of all workers.
@@ -43,11 +44,33 @@ def _processes(containers):
     return [pid for init in map(int, told.split()) if init for pid in (init, *below(init))]
 
 
+def with_clock(clock, file):
+    """A further compose file: the API and the workers have this clock, which has a folder of its own."""
+    folder = Path(clock.environment["SOAK_CLOCK"]).parent
+    folder.chmod(0o755)
+    inside = {name: value.replace(str(folder), "/soak") for name, value in clock.environment.items()}
+    changed = {"environment": inside, "volumes": [f"{folder}:/soak:ro"]}
+    file.write_text(json.dumps({"services": dict.fromkeys(("api", *WORKERS), changed)}))
+    return file
+
+
+def on_disk(disk, file):
+    """A further compose file: what lasts is on this disk."""
+    volumes = {}
+    for name in ("api", "workers", "postgres"):
+        place = disk.folder / name
+        place.mkdir()
+        volumes[name] = {"driver_opts": {"type": "none", "o": "bind", "device": str(place)}}
+    file.write_text(json.dumps({"volumes": volumes}))
+    return file
+
+
 class Composed:
     """Has the face of `setups.SetUp`, with containers in place of processes."""
 
-    def __init__(self):
-        self._deployment = Deployment()
+    def __init__(self, override=None):
+        """`override`: a file of `with_clock` or `on_disk`."""
+        self._deployment = Deployment(override)
         self.url = f"http://{self._deployment.address}"
         self.key = None
         self.census = Census()
@@ -124,6 +147,24 @@ class Composed:
         output("docker", "restart", "-t", chance.choice(("0", "1", "40")), self._deployment.containers(service)[0])
         if service == "api":
             self._deployment.wait_until_healthy((service,))
+
+    def trouble(self, disk):
+        """Victims: all that may befall the disk on which all that lasts is kept."""
+
+        def lost(chance):
+            disk.let_nobody_write()
+            time.sleep(chance.uniform(0.0, 6.0))
+            self._deployment.compose("stop", "-t", chance.choice(("0", "1", "40")))
+            until(lambda: disk.unmount() and disk.mount(), READY_S, "the disk is there again")
+            self._deployment.compose("start")
+            self._deployment.wait_until_healthy(SERVICES)
+
+        def full(chance):
+            disk.fill(chance)
+            self._deployment.wait_until_healthy(("postgres",))
+
+        found = {"full": full, "hanging": disk.hang, "lost": lost}
+        return found | ({"slow": disk.slow_down} if disk.can_be_slow() else {})
 
     def _run_out_of_memory(self, chance):
         """The memory of all containers together, of which the kernel kills a process."""

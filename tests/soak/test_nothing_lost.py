@@ -8,11 +8,12 @@ in tests/e2e/test_compose.py and tests/evaluator/service/workers.
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 from clocks import Jumping, c_compiler
-from composed import Composed, what_is_missing
+from composed import Composed, on_disk, what_is_missing, with_clock
 from databases import postgres_programs
 from disks import own_disk
 from memory import ControlGroup
@@ -62,7 +63,10 @@ def test_distributed(tmp_path):
     go_through(Distributed(tmp_path, cache=CACHE), "distributed")
 
 
-@pytest.mark.skipif(not LONG, reason="its short form is in tests/e2e/test_compose.py")
+IN_CONTAINERS = pytest.mark.skipif(not LONG, reason="a short form is in tests/e2e/test_compose.py")
+
+
+@IN_CONTAINERS
 def test_composed():
     missing = what_is_missing()
     needs(missing is None, missing)
@@ -106,6 +110,31 @@ def test_a_disk_in_trouble(form, tmp_path):
         setup = set_up(form, tmp_path, disk=disk)
         setup.victims = plus(setup.trouble(disk), setup)
         go_through(setup, f"disk_{form.__name__.lower()}", kills=4)
+
+
+@IN_CONTAINERS
+def test_a_clock_that_jumps_in_containers(tmp_path):
+    missing = what_is_missing()
+    needs(missing is None, missing)
+    needs(c_compiler(), "a C compiler")
+    with tempfile.TemporaryDirectory(prefix="assay-clock-") as folder:
+        clock = Jumping(folder)
+        setup = Composed(with_clock(clock, tmp_path / "override.json"))
+        setup.victims = plus({"clock": clock.jump}, setup)
+        go_through(setup, "clock_composed")
+
+
+@IN_CONTAINERS
+def test_a_disk_in_trouble_in_containers(tmp_path):
+    missing = what_is_missing()
+    needs(missing is None, missing)
+    with own_disk() as disk:
+        needs(disk is not None or os.geteuid() != 0, "the right to mount")
+        if disk is None:
+            pytest.skip("only root can mount a disk")
+        setup = Composed(on_disk(disk, tmp_path / "override.json"))
+        setup.victims = plus(setup.trouble(disk), setup)
+        go_through(setup, "disk_composed")
 
 
 @FORMS
