@@ -14,7 +14,7 @@ from setups import SIGNALS
 from evaluator.service.storage.storage import open_storage
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))
-from deployment import SERVICES, WORKERS, Deployment, output
+from deployment import WORKERS, Deployment, output
 from deployment import what_is_missing as what_is_missing
 
 # In a container of its own on the workers' volume, after the end of all workers.
@@ -156,8 +156,7 @@ class Composed:
             time.sleep(chance.uniform(0.0, 6.0))
             self._deployment.compose("stop", "-t", chance.choice(("0", "1", "40")))
             until(lambda: disk.unmount() and disk.mount(), READY_S, "the disk is there again")
-            self._deployment.compose("start")
-            self._deployment.wait_until_healthy(SERVICES)
+            self._deployment.up()
 
         def full(chance):
             disk.fill(chance)
