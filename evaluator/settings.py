@@ -6,6 +6,7 @@ variable may hold; `pydantic-settings` reads them.
 
 import contextlib
 import difflib
+import fcntl
 import os
 import re
 import secrets
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, BinaryIO, Final, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -220,20 +221,40 @@ def _given(settings: type) -> dict[str, Any]:
 def kept_secret(file: Path) -> bytes:
     """What `file` holds, for its owner's eyes alone. Raises OSError.
 
-    At the first use it is given 64 hexadecimal digits: 256 random bits.
+    At the first use it is given 64 hexadecimal digits: 256 random bits. So is a file that is empty, as one may be
+    that was made just before a machine lost its power.
     """
     if not file.exists():
         # Written aside and linked, so that of two processes that start together both read one whole secret.
         aside = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-                opened.write(secrets.token_hex(32))
+            with os.fdopen(descriptor, "wb") as opened:
+                _make_secret(opened)
             with contextlib.suppress(FileExistsError):
                 os.link(aside, file)
         finally:
             aside.unlink()
-    return file.read_bytes()
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    if not (kept := file.read_bytes()):
+        with file.open("r+b") as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if not (kept := opened.read()):
+                kept = _make_secret(opened)
+    return kept
+
+
+def _make_secret(opened: BinaryIO) -> bytes:
+    """Write one, which is on the disk then: verifiers know it, and sessions depend on it."""
+    made = secrets.token_hex(32).encode()
+    opened.write(made)
+    opened.flush()
+    os.fsync(opened.fileno())
+    return made
 
 
 def _signing_key(text: str) -> str:

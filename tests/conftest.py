@@ -175,10 +175,7 @@ LONG = (
 )
 # What `make check` runs, and what `make soak` does at length.
 ELSEWHERE = (
-    "tests/soak/test_nothing_lost.py::test_a_clock_that_jumps",
-    "tests/soak/test_nothing_lost.py::test_a_disk_that_is_full_for_a_while",
-    "tests/soak/test_nothing_lost.py::test_distributed",
-    "tests/soak/test_nothing_lost.py::test_embedded",
+    "tests/soak/test_nothing_lost.py",
     "tests/test_architecture.py",
     "tests/test_house.py",
 )

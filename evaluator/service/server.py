@@ -1,5 +1,6 @@
 """`assay serve`: everything that has to be in order before the first request, and the end of all that was started."""
 
+import asyncio
 import contextlib
 import ctypes
 import errno
@@ -27,6 +28,7 @@ from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.service import logs
 from evaluator.service.api.app import create_app
 from evaluator.service.api.notifier import Notifier
+from evaluator.service.arrivals import Arrivals
 from evaluator.service.connections import HEADERS_BYTES, HttpConnection
 from evaluator.service.storage.api_keys import ApiKeyRepository
 from evaluator.service.storage.evaluations import EvaluationRepository
@@ -51,8 +53,6 @@ _SPARE_FILES: Final = 512
 
 _BACKLOG: Final = 4096
 """Connections that may wait to be taken."""
-_TAKEN_AT_ONCE: Final = 48
-"""Connections that are taken before everything else has gone on."""
 
 _M_MMAP_THRESHOLD: Final = -3
 """mallopt's number for it, in glibc's malloc.h."""
@@ -205,19 +205,33 @@ class HttpServer(uvicorn.Server):
         self._limits_s = {h11.IDLE: HEADERS_S, h11.SEND_BODY: settings.receive_s + _LATER_S}
         self._ready, self._stopping = ready, stopping
         self._seen: dict[HttpConnection, _Seen] = {}
+        self._arrivals: list[Arrivals] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(_BACKLOG)  # asyncio let no more wait than it is to take at once
         if self.started:
+            for one in sockets or ():
+                arrivals = Arrivals(one, self._protocol, self._room)
+                arrivals.begin()
+                self._arrivals.append(arrivals)
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()
         # Callers that wait for a verdict get an answer now, which says where to ask again.
         self._watch.close()
+        for one in self._arrivals:
+            one.close()
         await super().shutdown(sockets)
+
+    def _room(self) -> int:
+        """Connections that may wait to be served: each has a file descriptor already."""
+        most = cast(type[HttpConnection], self.config.http_protocol_class).most
+        return max(_SPARE_FILES // 4, most - len(self.server_state.connections))
+
+    def _protocol(self) -> asyncio.Protocol:
+        made = cast(type[HttpConnection], self.config.http_protocol_class)
+        return made(self.config, self.server_state, self.lifespan.state)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
@@ -275,7 +289,7 @@ def _config(app: Any, settings: ServiceSettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=_TAKEN_AT_ONCE,
+        backlog=_BACKLOG,
         h11_max_incomplete_event_size=HEADERS_BYTES,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),

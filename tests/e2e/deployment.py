@@ -68,8 +68,9 @@ def what_is_missing():
 class Deployment:
     """One compose project of its own name and port."""
 
-    def __init__(self, **settings):
-        """`settings`: variables of the compose file."""
+    def __init__(self, override=None, **settings):
+        """`override`: a further compose file, which changes the usual one. `settings`: variables of these files."""
+        self._files = ("-f", str(ROOT / "docker-compose.yml"), *(("-f", str(override)) if override else ()))
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self.project = f"assay-test-{secrets.token_hex(4)}"
@@ -86,7 +87,7 @@ class Deployment:
 
     def compose(self, *arguments, input=None, expected=0):
         """What Compose prints; `expected` is the exit code that it must end with."""
-        command = [*compose_command(), "-p", self.project, "-f", str(ROOT / "docker-compose.yml"), *arguments]
+        command = [*compose_command(), "-p", self.project, *self._files, *arguments]
         ended = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=False, cwd=ROOT, input=input
         )

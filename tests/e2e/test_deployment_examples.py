@@ -45,6 +45,12 @@ def test_the_unit_leaves_the_server_time_to_drain(service):
     assert int(service["LimitNOFILE"]) > DEFAULTS["connections"]
 
 
+def test_a_job_that_the_kernel_kills_for_memory_does_not_end_the_server(service):
+    """As systemd does with a unit of which any process is killed so, unless it says otherwise."""
+    assert service["OOMPolicy"] == "continue"
+    assert service["Restart"] == "on-failure"
+
+
 def test_systemd_understands_the_unit(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not here")

@@ -106,7 +106,10 @@ def test_a_file_without_a_signing_key_is_refused(content, said, monkeypatch, tmp
     assert str(file) in str(caught.value)
 
 
-def test_a_secret_is_made_once_however_many_ask_for_it(tmp_path):
+@pytest.mark.parametrize("is_torn", [False, True], ids=["none yet", "an empty one, as a lost disk leaves it"])
+def test_a_secret_is_made_once_however_many_ask_for_it(tmp_path, is_torn):
+    if is_torn:
+        (tmp_path / "secret").touch(0o600)
     with ThreadPoolExecutor(16) as threads:
         found = set(threads.map(lambda number: kept_secret(tmp_path / "secret"), range(64)))
     assert len(found) == 1

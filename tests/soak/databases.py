@@ -67,9 +67,9 @@ class Redis:
 class Postgres:
     """With its default promises kept: what it has committed is on the disk."""
 
-    def __init__(self):
+    def __init__(self, folder=None):
         self._programs = postgres_programs()
-        self.folder = Path(tempfile.mkdtemp(prefix="assay-pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="assay-pg-", dir=folder))
         self._data = self.folder / "data"
         self.url = f"postgresql+psycopg://assay@/postgres?host={self.folder}"
         self._before, user = as_another_user()

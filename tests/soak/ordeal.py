@@ -14,7 +14,8 @@ from common.contract import Status
 from evaluator.service.storage import counters
 
 CONCURRENCY = 24
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
+"""A machine whose processors are wanted by hundreds takes two minutes to start a server."""
 MIN_BETWEEN = 3
 """Verdicts between two kills, unless none come for STANDSTILL_S."""
 STANDSTILL_S = 60.0

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mix import SOURCES
-from processes import below, kill
+from processes import kill
 
 from common.client import Client, EvaluatorError, NoVerdictError
 from common.contract import Settings, Status, Submission
@@ -19,6 +19,8 @@ LANES = 2
 WITHIN_S = 0.8
 """An evaluation is hit at a moment drawn from this time after a worker took it, and after the last hit; it takes
 about so long."""
+MOST_TRIES = 8
+"""Kernels to judge for each that is to be hit, at most: some are over before."""
 STOPPED_S = (0.05, 1.5)
 """How long what gets SIGSTOP waits for its SIGCONT, at least and at most."""
 WORKER_SHARE = 0.06
@@ -62,24 +64,27 @@ def submission_of(status, mark):
     return Submission(problem="relu", source=f"{SOURCES[status]}// {mark}\n", backend="sim", settings=settings)
 
 
-def press(setup, count, seed):
-    """Judge `count` kernels on `setup`, which runs, each hit once to three times; each compared with the undisturbed
-    verdict.
+def press(setup, count, seed, tell=lambda pressed: None):
+    """Judge kernels on `setup`, which runs, until `count` of them were hit, each once to three times.
+
+    All are compared with the undisturbed verdict. `tell` gets what has come of it so far, after each kernel.
     """
     chance, lock, found = random.Random(seed), threading.Lock(), Pressed()
     with Client(setup.url, setup.key, wait_s=10.0, patience_s=240.0) as client:
         undisturbed = {status: essence(client.evaluate(submission_of(status, "calm"))) for status in SOURCES}
         assert {status: one[0] for status, one in undisturbed.items()} == {status: status for status in SOURCES}
-        turns = iter(range(count))
+        turns = iter(range(MOST_TRIES * count))
 
         def lane():
             while True:
                 with lock:
-                    index = next(turns, None)
+                    index = next(turns, None) if found.disturbed < count else None
                     own = random.Random(chance.random())
                 if index is None:
                     return
                 _press_one(setup, client, index, own, undisturbed, found, lock)
+                with lock:
+                    tell(found)
 
         threads = [threading.Thread(target=lane) for _ in range(LANES)]
         for thread in threads:
@@ -129,13 +134,11 @@ def _hit(setup, sent, chance, over, struck):
             worker = _worker_of(storage, sent)
             if worker is None:
                 continue
-            if chance.random() < WORKER_SHARE:
-                what, pid = "worker", worker
-            else:
-                inside = below(worker)
-                if not inside:
-                    continue
-                what, pid = "below", chance.choice(inside)
+            own, inside = setup.processes_of(worker)
+            targets = [own] if chance.random() < WORKER_SHARE else inside
+            if not targets or targets == [None]:
+                continue
+            what, pid = "worker" if targets == [own] else "below", chance.choice(targets)
             number = chance.choice(SIGNALS)
             kill(pid, number)
             struck.append(f"{number.name} {what}")
@@ -147,11 +150,11 @@ def _hit(setup, sent, chance, over, struck):
 
 
 def _worker_of(storage, sent):
-    """The process of the worker that has this evaluation now; None where none has."""
+    """The worker that has this evaluation now; None where none has."""
     with contextlib.suppress(Exception):
         for worker in storage.workers.fleet(60):
             if worker.busy_with is not None:
                 one = storage.evaluations.get(worker.busy_with, None)
                 if one.state == "running" and one.submission.source == sent.source:
-                    return worker.pid
+                    return worker
     return None

@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-READY_S = 90.0
+READY_S = 180.0
 """How long a process may take to be ready, on a machine that is busy."""
 
 
@@ -34,6 +34,15 @@ def words_of(pid):
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return ""
+
+
+def inner_pid_of(pid):
+    """Its number as its own container counts; None when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    return next(int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:"))
 
 
 def below(pid):

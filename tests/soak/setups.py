@@ -46,6 +46,7 @@ class SetUp:
         self.url = f"http://127.0.0.1:{self._port}"
         self.census = Census()
         self._api = None
+        self._group = None
         self.victims = {
             "api": self.kill_api,
             "child": self.kill_child,
@@ -72,7 +73,7 @@ class SetUp:
     def run(self, *arguments):
         with (self.folder / "log").open("ab") as log:
             command = [sys.executable, "-m", "evaluator", *arguments]
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 env=self.environment,
                 stdout=log,
@@ -80,6 +81,9 @@ class SetUp:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        if self._group is not None:
+            self._group.take_in(process.pid)
+        return process
 
     def roots(self):
         return [self._api.pid]
@@ -103,7 +107,10 @@ class SetUp:
             return False
 
         self._api = None
-        until(answers, READY_S, "the API answers")
+        try:
+            until(answers, READY_S, "the API answers")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{(self.folder / 'log').read_text()[-3000:]}") from error
 
     def kill_api(self, chance):
         self._api.kill()
@@ -123,12 +130,16 @@ class SetUp:
 
     def stop_unit(self, chance):
         """As systemd does: SIGTERM to every process at once, later SIGKILL to what is left, and a new start."""
+        self.end_unit(chance)
+        self.start_unit()
+
+    def end_unit(self, chance):
         processes = [pid for root in self.roots() for pid in (root, *below(root))]
         chance.shuffle(processes)
         for pid in processes:
             kill(pid, signal.SIGTERM)
         self._await_end(processes, chance.choice((0.0, 1.0, DRAIN_S + 20.0)))
-        self.start_unit()
+        self._api.wait()
 
     def _await_end(self, processes, timeout_s):
         until_s = time.monotonic() + timeout_s
@@ -138,8 +149,43 @@ class SetUp:
             kill(pid)
 
     def start_unit(self):
-        self._api.wait()
         self.start_api()
+
+    def start_what_ended(self):
+        """As systemd does with `Restart=on-failure`."""
+        if self._api.poll() is not None:
+            self.start_api()
+
+    def lose_disk(self, disk, chance):
+        """Nobody can write any more; the unit is ended, the disk mounted again, and the unit started."""
+        disk.let_nobody_write()
+        time.sleep(chance.uniform(0.0, 1.5 * LEASE_S))
+        self.end_unit(chance)
+        self.mount_again(disk)
+        self.start_unit()
+
+    def mount_again(self, disk):
+        until(lambda: disk.unmount() and disk.mount(), READY_S, "the disk is there again")
+
+    def trouble(self, disk):
+        """Victims: all that may befall the disk on which everything here is kept."""
+
+        def full(chance):
+            disk.fill(chance)
+            self.start_what_ended()
+
+        found = {"full": full, "hanging": disk.hang, "lost": lambda chance: self.lose_disk(disk, chance)}
+        return found | ({"slow": disk.slow_down} if disk.can_be_slow() else {})
+
+    def share_memory(self, group):
+        """Victims: the processes that are started from now on are in this control group, whose memory runs out."""
+        self._group = group
+
+        def run_out(chance):
+            assert group.run_out() >= 1, "nobody was killed"
+            self.start_what_ended()
+
+        return {"memory": run_out}
 
     def freeze(self, chance):
         """SIGSTOP, and SIGCONT a while later, sometimes after the lease is lost."""
@@ -153,6 +199,10 @@ class SetUp:
     def workers(self):
         """The processes that claim evaluations."""
         return [pid for pid in below(self._api.pid) if words_of(pid).endswith("worker --embedded")]
+
+    def processes_of(self, worker):
+        """The process of a worker of the fleet, and those below it."""
+        return worker.pid, below(worker.pid)
 
     def stop(self):
         """Orderly, as an operator does; what is still running a while later is left over."""
@@ -189,9 +239,10 @@ class Embedded(SetUp):
 class Distributed(SetUp):
     """`assay serve`, `assay worker`, Redis and PostgreSQL, each for itself."""
 
-    def __init__(self, folder, cache=None):
-        self._redis, self._postgres = Redis(), Postgres()
-        super().__init__(folder, self._postgres.url, self._redis.url, cache=cache)
+    def __init__(self, folder, more=None, cache=None, database_folder=None):
+        """`database_folder`: where PostgreSQL keeps what it has, if not in the usual place."""
+        self._redis, self._postgres = Redis(), Postgres(database_folder)
+        super().__init__(folder, self._postgres.url, self._redis.url, more, cache)
         self._worker = None
         self.victims |= {
             "worker": self.kill_worker,
@@ -210,10 +261,24 @@ class Distributed(SetUp):
         self.hire()
         self.await_workers()
 
-    def start_unit(self):
+    def end_unit(self, chance):
+        super().end_unit(chance)
         self._worker.wait()
+
+    def start_unit(self):
         super().start_unit()
         self.hire()
+
+    def start_what_ended(self):
+        self._postgres.start()
+        super().start_what_ended()
+        if self._worker.poll() is not None:
+            self.hire()
+
+    def mount_again(self, disk):
+        self._postgres.kill()
+        super().mount_again(disk)
+        self._postgres.start()
 
     def hire(self):
         self._worker = self.run("worker", "--queues", "compile,sim", "--workers", str(WORKERS))

@@ -8,13 +8,15 @@ in tests/e2e/test_compose.py and tests/evaluator/service/workers.
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 from clocks import Jumping, c_compiler
-from composed import Composed, what_is_missing
+from composed import Composed, on_disk, what_is_missing, with_clock
 from databases import postgres_programs
-from disks import Filling, small_disk
+from disks import own_disk
+from memory import ControlGroup
 from ordeal import ordeal
 from setups import Distributed, Embedded
 
@@ -23,7 +25,7 @@ LONG = COUNT > 0
 SEED = int(os.environ.get("ASSAY_SOAK_SEED", "20"))
 CACHE = None if LONG else Path(__file__).parents[2] / ".assay" / "tests" / "cache"
 SHORT = {"count": 60, "kills": 3}
-pytestmark = pytest.mark.timeout(3600 if LONG else 240)
+pytestmark = pytest.mark.timeout(7200 if LONG else 600)
 
 
 def needs(there, what):
@@ -34,9 +36,9 @@ def needs(there, what):
 
 def go_through(setup, name, **changes):
     """The ordeal, in its short or its long form, and the demands."""
-    form = {"count": COUNT, "pause_s": 5.0} if LONG else SHORT
+    form = {"count": COUNT, "pause_s": 5.0} if LONG else SHORT | changes
     try:
-        account = ordeal(setup, seed=SEED, **(form | changes))
+        account = ordeal(setup, seed=SEED, **form)
     finally:
         setup.remove()
     print(json.dumps({**account.figures(), "kills": account.kills}))
@@ -61,28 +63,89 @@ def test_distributed(tmp_path):
     go_through(Distributed(tmp_path, cache=CACHE), "distributed")
 
 
-@pytest.mark.skipif(not LONG, reason="its short form is in tests/e2e/test_compose.py")
+IN_CONTAINERS = pytest.mark.skipif(not LONG, reason="a short form is in tests/e2e/test_compose.py")
+
+
+@IN_CONTAINERS
 def test_composed():
     missing = what_is_missing()
     needs(missing is None, missing)
     go_through(Composed(), "composed")
 
 
-def test_a_clock_that_jumps(tmp_path):
+def set_up(form, folder, *, more=None, disk=None):
+    """One of the forms that run as processes of this machine; on `disk` where there is one."""
+    place = disk.folder if disk else folder
+    if form is Embedded:
+        return Embedded(place, more=more, cache=CACHE)
+    needs(shutil.which("redis-server"), "redis-server")
+    needs(postgres_programs(), "PostgreSQL's server programs (initdb, pg_ctl)")
+    return Distributed(place, more=more, cache=CACHE, database_folder=disk and disk.folder)
+
+
+def plus(victims, setup):
+    """Victims of a test: in its long form beside those that every set-up has."""
+    return {**victims, **(setup.victims if LONG else {})}
+
+
+FORMS = pytest.mark.parametrize("form", [Embedded, Distributed], ids=["embedded", "distributed"])
+
+
+@FORMS
+def test_a_clock_that_jumps(form, tmp_path):
     needs(c_compiler(), "a C compiler")
     clock = Jumping(tmp_path)
-    setup = Embedded(tmp_path, more=clock.environment, cache=CACHE)
-    setup.victims = {"clock": clock.jump, **(setup.victims if LONG else {})}
-    go_through(setup, "clock")
+    setup = set_up(form, tmp_path, more=clock.environment)
+    setup.victims = plus({"clock": clock.jump}, setup)
+    go_through(setup, f"clock_{form.__name__.lower()}")
 
 
-def test_a_disk_that_is_full_for_a_while(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    with small_disk(folder) as mounted:
-        needs(mounted or os.geteuid() != 0, "the right to mount")
-        if not mounted:
-            pytest.skip("only root can mount a small disk")
-        setup = Embedded(folder, cache=CACHE)
-        setup.victims = {"disk": Filling(folder).fill, **(setup.victims if LONG else {})}
-        go_through(setup, "disk")
+@FORMS
+def test_a_disk_in_trouble(form, tmp_path):
+    """Full, slow, hanging, and read only until it is mounted again."""
+    with own_disk() as disk:
+        needs(disk is not None or os.geteuid() != 0, "the right to mount")
+        if disk is None:
+            pytest.skip("only root can mount a disk")
+        setup = set_up(form, tmp_path, disk=disk)
+        setup.victims = plus(setup.trouble(disk), setup)
+        go_through(setup, f"disk_{form.__name__.lower()}", kills=4)
+
+
+@IN_CONTAINERS
+def test_a_clock_that_jumps_in_containers(tmp_path):
+    missing = what_is_missing()
+    needs(missing is None, missing)
+    needs(c_compiler(), "a C compiler")
+    with tempfile.TemporaryDirectory(prefix="assay-clock-") as folder:
+        clock = Jumping(folder)
+        setup = Composed(with_clock(clock, tmp_path / "override.json"))
+        setup.victims = plus({"clock": clock.jump}, setup)
+        go_through(setup, "clock_composed")
+
+
+@IN_CONTAINERS
+def test_a_disk_in_trouble_in_containers(tmp_path):
+    missing = what_is_missing()
+    needs(missing is None, missing)
+    with own_disk() as disk:
+        needs(disk is not None or os.geteuid() != 0, "the right to mount")
+        if disk is None:
+            pytest.skip("only root can mount a disk")
+        setup = Composed(on_disk(disk, tmp_path / "override.json"))
+        setup.victims = plus(setup.trouble(disk), setup)
+        go_through(setup, "disk_composed")
+
+
+@FORMS
+def test_memory_that_runs_out(form, tmp_path):
+    group = ControlGroup.made()
+    needs(group is not None or os.geteuid() != 0, "the right to make a control group")
+    if group is None:
+        pytest.skip("only root can make a control group")
+    try:
+        setup = set_up(form, tmp_path)
+        setup.victims = plus(setup.share_memory(group), setup)
+        go_through(setup, f"memory_{form.__name__.lower()}")
+    finally:
+        group.remove()

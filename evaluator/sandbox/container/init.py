@@ -121,22 +121,32 @@ def _watch(control: socket.socket, grace_s: float) -> None:
     _order_end(control)
 
 
-# What the kernel counts of its own interventions in this container, with control groups of version 2 and 1.
+# What the kernel counts of its own interventions in this container, with control groups of version 2 and 1. That it
+# killed for want of memory says nothing of the container's own limit: others may have taken the machine's.
 _COUNTERS = (
-    ("memory", "oom_kill", "/sys/fs/cgroup/memory.events"),
+    ("memory", "oom", "/sys/fs/cgroup/memory.events"),
     ("memory", "oom_kill", "/sys/fs/cgroup/memory/memory.oom_control"),
     ("processes", "max", "/sys/fs/cgroup/pids.events"),
     ("processes", "max", "/sys/fs/cgroup/pids/pids.events"),
 )
+_TIMES_FULL = "/sys/fs/cgroup/memory/memory.failcnt"
+"""How often the limit was met, in version 1, where the kernel's kills are not told apart by whose limit it was."""
 
 
 def _kernel_limit() -> str | None:
     """The limit at which the kernel has killed a process or refused one, if it has."""
     for limit, name, path in _COUNTERS:
         with contextlib.suppress(OSError), open(path) as events:
-            if any(line.split()[0] == name and line.split()[1] != "0" for line in events):
+            met = any(line.split()[0] == name and line.split()[1] != "0" for line in events)
+            if met and (limit != "memory" or _was_full()):
                 return limit
     return None
+
+
+def _was_full() -> bool:
+    with contextlib.suppress(OSError), open(_TIMES_FULL) as times:
+        return times.read().strip() != "0"
+    return True
 
 
 def _collect(names: list[str], file_bytes: int, folder: int) -> dict[str, bytes]:

@@ -260,23 +260,49 @@ def _most_entries(tree: Iterable[int], order: dict[str, Any]) -> int:
 _OWN_GROUP = "/proc/self/cgroup"
 
 
-def kills_for_memory() -> int | None:
-    """How often the kernel has killed a process for want of memory: in this process's control group where that can
-    be read, else on this machine; None where neither is told.
-    """
-    groups = {}
+def _own_groups() -> dict[str, str]:
+    """The control groups of this process, by controller; of version 2 by the empty name."""
+    groups: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError), open(_OWN_GROUP, encoding="utf-8") as listing:
         for line in listing:
             _, controllers, path = line.rstrip("\n").split(":", 2)
             groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups
+
+
+def _named(place: str, name: str) -> int | None:
+    """The number after `name` in a file of such lines; None where it has none."""
+    with contextlib.suppress(OSError, ValueError), open(place, encoding="utf-8") as lines:
+        for line in lines:
+            first, *rest = line.split()
+            if first == name:
+                return int(rest[0])
+    return None
+
+
+def kills_for_memory() -> int | None:
+    """How often the kernel has killed a process for want of memory: in this process's control group where that can
+    be read, else on this machine; None where neither is told.
+    """
+    groups = _own_groups()
     # Control groups of version 1, then of version 2; in a container its own group may be shown as the root.
     places = [f"/sys/fs/cgroup/memory{groups['memory']}/memory.oom_control"] if "memory" in groups else []
     places += ["/sys/fs/cgroup/memory/memory.oom_control"] if "memory" in groups else []
     places += [f"/sys/fs/cgroup{groups.get('', '')}/memory.events", "/sys/fs/cgroup/memory.events", "/proc/vmstat"]
-    for place in places:
-        with contextlib.suppress(OSError, ValueError), open(place, encoding="utf-8") as counters:
-            for line in counters:
-                name, _, count = line.partition(" ")
-                if name == "oom_kill":
-                    return int(count)
-    return None
+    return next((count for place in places if (count := _named(place, "oom_kill")) is not None), None)
+
+
+def memory_there_is() -> int:
+    """Bytes that this process and all that share its control groups may have together."""
+    groups = _own_groups()
+    most = [(_named("/proc/meminfo", "MemTotal:") or 1 << 53) << 10]
+    for group in (groups.get("memory", "/"), "/"):
+        bound = _named(f"/sys/fs/cgroup/memory{group}/memory.stat", "hierarchical_memory_limit")
+        most += [bound] if bound else []
+    parts = groups.get("", "/").strip("/").split("/")
+    for depth in range(len(parts) + 1):
+        with contextlib.suppress(OSError, ValueError):  # "max" is none
+            folder = "/".join(("/sys/fs/cgroup", *parts[:depth]))
+            with open(f"{folder}/memory.max", encoding="utf-8") as file:
+                most.append(int(file.read()))
+    return min(most)

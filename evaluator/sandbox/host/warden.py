@@ -36,6 +36,8 @@ from evaluator.sandbox.host import process_tree
 from evaluator.sandbox.host.process_tree import end_children, list_children
 
 WATCH_INTERVAL_S = 0.02
+OWN_SHARE = 0.5
+"""Of the memory that a job may have, or that there is: what it has had where it is to blame that none is left."""
 WORK_ENTRIES = process_tree.WORK_ENTRIES
 STRETCH, STRETCH_S = 2.0, 30.0
 """The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time;
@@ -387,10 +389,14 @@ def supervise(
         code = -signal.SIGXCPU if used_s > order["cpu_s"] else code
     # Anyone may send these signals; whether a limit of ours did is for what was measured to say.
     written_bytes = max(2 * work.largest_bytes, usage.ru_oublock * 512)
+    peak_bytes = max(peak_bytes, usage.ru_maxrss * 1024)
+    room_bytes = min(order["memory_bytes"], process_tree.memory_there_is())
+    no_memory = kills_before is not None and process_tree.kills_for_memory() != kills_before
     sent = {
         signal.SIGXCPU: used_s >= CPU_MET * order["cpu_s"],
         signal.SIGXFSZ: written_bytes >= order["file_bytes"],
-        signal.SIGKILL: kills_before is not None and process_tree.kills_for_memory() != kills_before,
+        # The kernel takes jobs first, whoever has taken the memory.
+        signal.SIGKILL: no_memory and peak_bytes >= OWN_SHARE * room_bytes,
     }
     return {
         "exit": code,
@@ -400,7 +406,7 @@ def supervise(
         # What a killed process of a namespace took is not always in the kernel's sum.
         "used_s": max(used_s, line.used_s),
         "own_signals": [int(number) for number, ours in sent.items() if ours],
-        "peak_bytes": max(peak_bytes, usage.ru_maxrss * 1024),
+        "peak_bytes": peak_bytes,
         "left": len(list_children(os.getpid())),
     }
 

@@ -5,6 +5,7 @@ import ipaddress
 import threading
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -37,6 +38,7 @@ class Caller:
 LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
 
 
+@lru_cache(maxsize=4096)
 def sender_of(host: str) -> str:
     """Who is counted as one where there is no key: an IPv4 address, or the 64 bits that an IPv6 host chooses from.
 

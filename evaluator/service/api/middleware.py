@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.api.admission import Admission
-from evaluator.service.api.callers import LOCAL_CALLER, Authenticator, Caller, sender_of
+from evaluator.service.api.callers import LOCAL, LOCAL_CALLER, Authenticator, Caller, sender_of
 from evaluator.service.api.errors import ApiError, Page, refusal_of
 from evaluator.service.api.metrics import Metrics
 from evaluator.service.storage.secrets import bearer_secret
@@ -36,6 +36,8 @@ _BYTES_OF_ONE = 1 << 20
 _MOST_OPEN = 1024
 """Requests of one key that are open at one time. One that waits takes 40 KB and 200 objects, through all of which the
 garbage collector looks while everything stops."""
+_MOST_OPEN_LOCAL = 4 * _MOST_OPEN
+"""The same of all callers together, while there is no key: a trainer, a browser and what else this machine runs."""
 
 _LOG = logs.logger("http")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
@@ -136,8 +138,10 @@ class RequestMiddleware:
         self.share_bytes = max(settings.bodies_bytes // 2, settings.batch_bytes)
         """What the bodies of one tenant may take."""
         self._open: Counter[str] = Counter()
-        self.share_open = max(1, min(_MOST_OPEN, settings.connections // 2))
-        """Requests of one key that are answered at one time: each has a connection and takes some memory."""
+        half = max(1, settings.connections // 2)
+        self.share_open, self.share_open_local = min(_MOST_OPEN, half), min(_MOST_OPEN_LOCAL, half)
+        """Requests of one key that are answered at one time, and of all callers together while there is no key: each
+        has a connection and takes some memory."""
         self._open_keyless: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -260,7 +264,9 @@ class RequestMiddleware:
 
     def begin(self, tenant: str) -> None:
         """One more request of this tenant is being answered. Raises ApiError where it has its share of them."""
-        if self._open[tenant] >= self.share_open:
+        if tenant == LOCAL and self._open[tenant] >= self.share_open_local:
+            raise ApiError("busy", "There are as many open requests as there may be.", "End some.", retry_after_s=2)
+        if tenant != LOCAL and self._open[tenant] >= self.share_open:
             raise ApiError("busy", "This key has as many open requests as one may.", "End some.", retry_after_s=2)
         self._open[tenant] += 1
 
@@ -339,7 +345,7 @@ class Body:
     def is_of(self, caller: Caller) -> None:
         """Say whose request it is. Raises ApiError where there are too many of this caller's."""
         self._leave_sender()
-        if caller is not LOCAL_CALLER and not self._counted:
+        if not self._counted:
             self._door.begin(caller.tenant)
             self._counted = True
         self.tenant = caller.tenant

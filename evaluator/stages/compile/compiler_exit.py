@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from evaluator.errors import JobKilledError
-from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS, foreign, killed_from_outside, signals_of
+from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS, foreign, job_killed, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import JobResult
 from evaluator.stages.compile import diagnostics
 
@@ -73,9 +73,11 @@ def crash(run: JobResult) -> str:
 def until_it_tells(attempt: Callable[[], JobResult]) -> JobResult:
     """The first of MAX_TRIES runs that succeeds, meets a limit or names an error; else the last one.
 
-    Raises JobKilledError where someone outside ended any of those that told nothing.
+    Raises JobKilledError where someone outside ended any of those that told nothing, or may have: a source that
+    brings a compiler down does so in the same way each time.
     """
     by: signal.Signals | None = None
+    endings = set()
     for number in range(1, MAX_TRIES + 1):
         try:
             run = attempt()
@@ -88,8 +90,12 @@ def until_it_tells(attempt: Callable[[], JobResult]) -> JobResult:
         if run.exit_code == 0 or limited or out_of_memory(run) or out_of_room(run) or refused(run):
             return run
         by = foreign(run, diagnostics.unplaced(_last_words(run))) or by
+        endings.add((run.exit_code, run.signal, signals_told(run), crash(run)))
     # A source can make its errors look like a death, but not without an error. And where others were killed, one that
     # crashed or was silent may have been killed too.
     if by is not None and not diagnostics.names_an_error(said(run)):
         raise killed_from_outside(by)
+    if len(endings) > 1:
+        ways = sorted(words or f"exit code {code}, signal {number}" for code, number, _, words in endings)
+        raise job_killed(f"A compiler broke down in another way each time: {'; '.join(ways)}.")
     return run

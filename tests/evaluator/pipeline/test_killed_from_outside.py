@@ -193,6 +193,29 @@ def test_a_crash_after_words_of_a_kill_is_a_crash(exit_code, stderr):
     assert crash(run) == "ended by SIGSEGV"
 
 
+DIED = "nvcc error   : 'cicc' died due to signal %d (Core dumped)\n"
+
+
+@pytest.mark.parametrize("numbers", [(6, 6, 8), (11, 6, 11), (11, 11, None)])
+def test_a_compiler_that_breaks_down_in_other_ways_was_hit_by_others(numbers):
+    """As those do that get signals from outside which they could also have caused themselves."""
+    ended = [
+        JobResult(
+            exit_code=1 if number is None else 128 + number,
+            signal=None,
+            stdout=b"",
+            stderr=b"" if number is None else (DIED % number).encode(),
+            files={},
+            wall_s=0.1,
+        )
+        for number in numbers
+    ]
+    runs = iter(ended)
+    with pytest.raises(JobKilledError, match="another way"):
+        until_it_tells(lambda: next(runs))
+    assert until_it_tells(lambda: ended[0]) is ended[0]
+
+
 @pytest.mark.parametrize(
     "stderr",
     [

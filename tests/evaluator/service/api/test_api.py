@@ -662,6 +662,20 @@ def test_one_key_leaves_connections_to_others(tmp_path):
             time.sleep(0.05)
 
 
+def test_callers_without_a_key_leave_connections_too(tmp_path):
+    with served(f"sqlite:///{tmp_path / 'b.db'}", tmp_path, connections=8) as here, here.http() as http:
+        path = post(http, Prefer="wait=0").headers["location"]
+        with contextlib.ExitStack() as streams:
+            for _ in range(4):
+                streams.enter_context(http.stream("GET", f"{path}/events"))
+            refused(http.get("/evaluations"), 503, "busy")
+            assert http.get("/livez").status_code == 200
+        deadline_s = time.monotonic() + 10
+        while http.get("/evaluations").status_code != 200:
+            assert time.monotonic() < deadline_s, "places that are free again are not given out"
+            time.sleep(0.05)
+
+
 def test_whose_key_is_revoked_waits_and_hears_no_longer(tmp_path, monkeypatch):
     monkeypatch.setattr(routes, "HEARTBEAT_S", 0.3)
     monkeypatch.setattr(callers, "_LOOKED_AT_S", 0.1)
