@@ -7,13 +7,16 @@ from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
 from evaluator.pipeline.timing import larger
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.compile.nvcc import Compiled, compile_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
 from evaluator.stages.lift.binding import expected
-from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
-from evaluator.stages.lift.lifting import Lifted, lift
+from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
+from evaluator.stages.lift.extension.binding import expected_function
+from evaluator.stages.lift.extension.headers import HeaderNotCoveredError
+from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
 from evaluator.stages.verify.trials import asked_sizes, plan_trials
@@ -30,26 +33,25 @@ def build(
     cleaned = clean(submitted.raw)
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
-    dialect: Dialect = submitted.dialect or (
-        "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
-    )
-    found = screen(cleaned.source, cleaned.changes, LIFTED if dialect == "solve" else DEVICE_TIER)
+    dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
+    found = screen(cleaned.source, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
     screened = ScreenedSource(submitted, cleaned.source, found.screening, dialect)
     if found.ruling:
         return Ending(screened, found.ruling)
-    entry = entry_function(cleaned.source) if dialect == "solve" else None
-    if dialect == "solve" and (refused := _unlike_solve(screened, entry)):
-        return Ending(screened, refused)
+    code = None if dialect == "cuda" else _host_code(screened)
+    if isinstance(code, Ruling):
+        return Ending(screened, code)
 
     progress(Progress(Phase.COMPILE))
     settings, arch = submitted.settings, submitted.arch
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
-    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache)
+    beside = code.for_kernels if code else None
+    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache, beside)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
         return Ending(compiled_source, compiled.ruling)
-    if entry is not None:
-        return _lifted(compiled_source, entry, toolbox, progress)
+    if code is not None:
+        return _lifted(compiled_source, code, toolbox, progress)
 
     progress(Progress(Phase.LAUNCH))
     shared_bytes, registers = _needs(compiled)
@@ -67,34 +69,60 @@ def _needs(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
     return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
 
 
-def _unlike_solve(screened: ScreenedSource, entry: EntryFunction | None) -> Ruling | None:
-    """Why this cannot be a source of the dialect `solve`."""
-    if screened.submitted.plan is not None or "// assay:" in screened.source:
+def _host_code(screened: ScreenedSource) -> HostCode | Ruling:
+    """The host code of a source, or why there is none in its dialect."""
+    source, dialect, problem = screened.source, screened.dialect, screened.submitted.problem
+    if screened.submitted.plan is not None or "// assay:" in source:
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
-            "The submission has a launch plan, and host code that launches (dialect solve).",
+            f"The submission has a launch plan, and host code that launches (dialect {dialect}).",
             "Keep one of the two; with a plan, the dialect is cuda.",
         )
-    if libraries := called_libraries(screened.source):
+    if libraries := called_libraries(source, dialect):
         return Ruling(
             Status.UNSUPPORTED,
             Phase.LIFT,
             f"The host code uses {' and '.join(libraries)}, whose kernels are not the submission's own.",
             "Write the kernels in this file. It was not judged, so there is no reward.",
         )
-    if entry is None:
+    return _entry_code(source, problem) if dialect == "solve" else _extension_code(source, problem)
+
+
+def _entry_code(source: str, problem: Problem) -> HostCode | Ruling:
+    entry = entry_function(source)
+    if entry is not None:
+        return code_of_entry(source, entry)
+    return Ruling(
+        Status.INVALID_SUBMISSION,
+        Phase.LIFT,
+        "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
+        f"Write `{expected(problem)}` and launch the kernels in it.",
+    )
+
+
+def _extension_code(source: str, problem: Problem) -> HostCode | Ruling:
+    if not is_extension(source):
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
-            "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
-            f"Write `{expected(screened.submitted.problem)}` and launch the kernels in it.",
+            "There is no PYBIND11_MODULE in the source, from which the dialect torch-extension learns what to call.",
+            f"Write `{expected_function(problem)}` and "
+            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }.',
         )
-    return None
+    try:
+        return code_of_extension(source)
+    except HeaderNotCoveredError as header:
+        return Ruling(
+            Status.UNSUPPORTED,
+            Phase.LIFT,
+            f"kernel.cu:{header.line}: nothing stands for PyTorch's header {header.path}.",
+            "docs/lifting.md lists those for which something does. It was not judged, so there is no reward.",
+        )
 
 
 def _lifted(
-    compiled_source: CompiledSource, entry: EntryFunction, toolbox: Toolbox, progress: ProgressCallback
+    compiled_source: CompiledSource, code: HostCode, toolbox: Toolbox, progress: ProgressCallback
 ) -> PlannedProgram | Ending:
     """What host code launches, recorded at the problem's typical sizes, and anew wherever it is judged."""
     progress(Progress(Phase.LIFT))
@@ -103,8 +131,7 @@ def _lifted(
     assert program is not None
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
     lifted = lift(
-        screened.source,
-        entry,
+        code,
         submitted.problem,
         program,
         compiled.kernels,
@@ -121,7 +148,7 @@ def _lifted(
         submitted.problem,
         program,
         lifted.plans_at,
-        f"recorded from {lifted.binding.said}",
+        f"recorded from {lifted.bound.said}",
         screened.source,
         *_needs(compiled),
     )
@@ -133,8 +160,8 @@ def _lifted(
 def _lifting(lifted: Lifted, checked_plan: CheckedPlan) -> Lifting:
     steps = checked_plan.plan.steps
     return Lifting(
-        entry=lifted.entry.name,
-        binding=lifted.binding.said,
+        entry=lifted.called,
+        binding=lifted.bound.said,
         launches=sum(isinstance(step, Launch) for step in steps),
         fills=sum(isinstance(step, Fill) for step in steps),
         copies=sum(isinstance(step, Copy) for step in steps),

@@ -5,9 +5,11 @@ import secrets
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from common.contract import Settings, Status
+from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
@@ -35,6 +37,12 @@ class HostCall:
         return " ".join(map(str, fields))
 
 
+def tensor_bytes(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
+    """Of each input and then each output."""
+    tensors = (*problem.inputs, *problem.outputs)
+    return tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
+
+
 Recorded = tuple[Recording | Refusal, Recording | Refusal]
 
 
@@ -43,7 +51,7 @@ def record(
 ) -> list[Recorded | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
-    `program`: device and kernels, as the recorder reads them; `name`: the entry function. Raises InfrastructureError.
+    `program`: device and kernels, as the recorder reads them; `name`: what is called. Raises InfrastructureError.
     """
     found: list[Recorded | LiftRefusedError] = []
     for start in range(0, len(calls), _MAX_AT_ONCE):
