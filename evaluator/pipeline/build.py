@@ -15,7 +15,7 @@ from evaluator.stages.launch.planning import plan_launches, plan_recorded
 from evaluator.stages.lift.binding import expected
 from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
 from evaluator.stages.lift.extension.binding import expected_function
-from evaluator.stages.lift.extension.headers import HeaderNotCoveredError
+from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
 from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
@@ -49,7 +49,8 @@ def build(
     compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache, beside)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
-        return Ending(compiled_source, compiled.ruling)
+        name = unknown_name(compiled.diagnostics) if beside else None
+        return Ending(screened, _not_covered(name)) if name else Ending(compiled_source, compiled.ruling)
     if code is not None:
         return _lifted(compiled_source, code, toolbox, progress)
 
@@ -119,6 +120,15 @@ def _extension_code(source: str, problem: Problem) -> HostCode | Ruling:
             f"kernel.cu:{header.line}: nothing stands for PyTorch's header {header.path}.",
             "docs/lifting.md lists those for which something does. It was not judged, so there is no reward.",
         )
+
+
+def _not_covered(name: str) -> Ruling:
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"The host code uses {name}, for which nothing stands in our headers: PyTorch's may have it.",
+        "docs/lifting.md lists what can be called. It was not judged, so there is no reward.",
+    )
 
 
 def _lifted(

@@ -56,8 +56,6 @@ class HostForm:
     """What it says of itself."""
     called: str
     """What of it is called, in words: `solve`."""
-    undefined: str = ""
-    """What a name that is not known to the compiler may be a part of, where that was not judged: a pattern."""
 
 
 def form_of_entry(source: str, entry: EntryFunction) -> HostForm:

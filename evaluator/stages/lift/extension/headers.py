@@ -6,11 +6,12 @@ PyTorch's, `torch/extension.h` brings no streams: for them a source includes `AT
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from common.contract import Diagnostic, Severity
 from evaluator.stages.compile.beside import Beside
 from evaluator.stages.screen.lexer import SourceText
 
@@ -95,6 +96,21 @@ _MACROS: Final = {
     "ASSAY_ACCESSORS": re.compile(r"[Aa]ccessor|PtrTraits"),
     "ASSAY_DISPATCH": re.compile(r"\bAT_DISPATCH"),
 }
+
+
+_UNKNOWN: Final = re.compile(
+    r'(?:class|struct|namespace) "(?P<of>(?:at|torch|c10|caffe2|pybind11)(?:::\w+)*)[^"]*" has no member "(?P<member>\w+)"'
+    r'|identifier "(?P<macro>(?:AT|TORCH|C10|PYBIND11|CUBLAS|CUDNN|cublas|cudnn)_?\w+)" is undefined'
+)
+
+
+def unknown_name(told: Iterable[Diagnostic]) -> str | None:
+    """The first name that a compiler misses in what stands for PyTorch's headers; PyTorch's may have it."""
+    for one in told:
+        if one.severity is Severity.ERROR:
+            match = _UNKNOWN.search(one.text)
+            return match["macro"] or f"{match['of']}::{match['member']}" if match else None
+    return None
 
 
 class HeaderNotCoveredError(Exception):

@@ -189,6 +189,7 @@ class object {
     object() = default;
     explicit object(assay::Value value) : value_(std::move(value)) {}
     bool is_none() const { return value_.kind == 'n'; }
+    bool is(const none &) const { return is_none(); }
     template <typename T> T cast() const { return assay::Taken<std::decay_t<T>>::from(value_); }
 };
 using handle = object;
@@ -244,7 +245,10 @@ template <typename F> F wrap_pybind_function(F function) { return function; }
 #endif
 #define ASSAY_JOINED_(a, b) a##b
 #define ASSAY_JOINED(a, b) ASSAY_JOINED_(a, b)
+// The function with external linkage is there as PyTorch's is: without one, names of anonymous namespaces hold the
+// number of the compiler's process.
 #define PYBIND11_MODULE(its_name, variable)                                                                        \
+    extern "C" void ASSAY_JOINED(PyInit_, its_name)() {}                                                           \
     static void ASSAY_JOINED(assay_fill_, its_name)(pybind11::module_ & variable);                                 \
     static assay::Module ASSAY_JOINED(assay_module_, its_name)([] {                                                \
         pybind11::module_ made;                                                                                    \
