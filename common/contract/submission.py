@@ -109,10 +109,12 @@ class Settings(Request):
     """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
 
 
-Dialect = Literal["cuda", "solve", "torch-extension"]
+Dialect = Literal["cuda", "solve", "torch-extension", "kernelbench"]
 """`cuda`: kernels with a launch plan; host code never runs. `solve`: a file whose `extern "C" void solve(…)` or
 `solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan.
-`torch-extension`: a file with `PYBIND11_MODULE`, whose `forward(…)` takes and returns tensors; recorded likewise."""
+`torch-extension`: a file with `PYBIND11_MODULE`, whose `forward(…)` takes and returns tensors; recorded likewise.
+`kernelbench`: a Python text with `ModelNew`, whose forward passes tensors and numbers to what `load_inline`
+compiles."""
 
 
 class Submission(Request):

@@ -1,6 +1,8 @@
 """The half of an evaluation that needs no device: from a source as it came in to a program with a fitting plan."""
 
-from common.contract import Dialect, Lifting, Phase, Status
+from dataclasses import replace
+
+from common.contract import Dialect, Lifting, Phase, Screening, Status
 from common.launch_plan import Copy, Fill, Launch
 from evaluator.errors import Ruling
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
@@ -12,10 +14,11 @@ from evaluator.seed import Seed
 from evaluator.stages.compile.nvcc import Compiled, compile_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
-from evaluator.stages.lift.binding import expected
+from evaluator.stages.lift.binding import LiftRefusedError, expected
 from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
 from evaluator.stages.lift.extension.binding import expected_function
 from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
+from evaluator.stages.lift.kernelbench.solution import Solution
 from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
@@ -34,11 +37,17 @@ def build(
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
     dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
-    found = screen(cleaned.source, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
-    screened = ScreenedSource(submitted, cleaned.source, found.screening, dialect)
+    unscreened = ScreenedSource(submitted, cleaned.source, Screening(changes=cleaned.changes), dialect)
+    # What is screened is C++, and a solution in Python has it in texts.
+    solution = _solution_code(unscreened, toolbox) if dialect == "kernelbench" else None
+    if isinstance(solution, Ruling):
+        return Ending(unscreened, solution)
+    text = solution.text if solution else cleaned.source
+    found = screen(text, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
+    screened = replace(unscreened, screening=found.screening)
     if found.ruling:
         return Ending(screened, found.ruling)
-    code = None if dialect == "cuda" else _host_code(screened)
+    code = None if dialect == "cuda" else _host_code(screened, solution)
     if isinstance(code, Ruling):
         return Ending(screened, code)
 
@@ -70,7 +79,18 @@ def _needs(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
     return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
 
 
-def _host_code(screened: ScreenedSource) -> HostCode | Ruling:
+def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> HostCode | Ruling:
+    """The host code of a Python text with ModelNew, or why there is none."""
+    submitted = screened.submitted
+    try:
+        return Solution(screened.source, submitted.problem, submitted.settings, toolbox.sandbox).host_code()
+    except LiftRefusedError as refusal:
+        return refusal.ruling
+    except HeaderNotCoveredError as header:
+        return _header_not_covered(header)
+
+
+def _host_code(screened: ScreenedSource, solution: HostCode | None) -> HostCode | Ruling:
     """The host code of a source, or why there is none in its dialect."""
     source, dialect, problem = screened.source, screened.dialect, screened.submitted.problem
     if screened.submitted.plan is not None or "// assay:" in source:
@@ -80,13 +100,15 @@ def _host_code(screened: ScreenedSource) -> HostCode | Ruling:
             f"The submission has a launch plan, and host code that launches (dialect {dialect}).",
             "Keep one of the two; with a plan, the dialect is cuda.",
         )
-    if libraries := called_libraries(source, dialect):
+    if libraries := called_libraries(solution.text if solution else source, dialect):
         return Ruling(
             Status.UNSUPPORTED,
             Phase.LIFT,
             f"The host code uses {' and '.join(libraries)}, whose kernels are not the submission's own.",
             "Write the kernels in this file. It was not judged, so there is no reward.",
         )
+    if solution is not None:
+        return solution
     return _entry_code(source, problem) if dialect == "solve" else _extension_code(source, problem)
 
 
@@ -114,12 +136,16 @@ def _extension_code(source: str, problem: Problem) -> HostCode | Ruling:
     try:
         return code_of_extension(source)
     except HeaderNotCoveredError as header:
-        return Ruling(
-            Status.UNSUPPORTED,
-            Phase.LIFT,
-            f"kernel.cu:{header.line}: nothing stands for PyTorch's header {header.path}.",
-            "docs/lifting.md lists those for which something does. It was not judged, so there is no reward.",
-        )
+        return _header_not_covered(header)
+
+
+def _header_not_covered(header: HeaderNotCoveredError) -> Ruling:
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"kernel.cu:{header.line}: nothing stands for PyTorch's header {header.path}.",
+        "docs/lifting.md lists those for which something does. It was not judged, so there is no reward.",
+    )
 
 
 def _not_covered(name: str) -> Ruling:

@@ -116,8 +116,8 @@ def compile_source(
 ) -> Compiled:
     """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
-    `beside`: the form in which it is compiled, where that is another; messages quote `source`. Limits from `settings`:
-    `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
+    `beside`: the form in which it is compiled, where that is another; messages quote `source`. Limits from
+    `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
     With that of one caller, what another one had compiled is answered as if it had been compiled now.
     """
     return _Compilation(source, settings, arch, toolchain, sandbox, cache, beside).result()

@@ -60,8 +60,13 @@ def is_extension(source: str) -> bool:
     return _MODULE.search(SourceText.read(source).code) is not None
 
 
+_SOLUTION: Final = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
+
+
 def dialect_of(source: str) -> Dialect:
     """What a text without a launch plan beside it is in, where nobody says so."""
+    if _SOLUTION.search(source):
+        return "kernelbench"
     if is_extension(source):
         return "torch-extension"
     return "solve" if is_solve(source) else "cuda"

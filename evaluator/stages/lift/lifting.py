@@ -17,7 +17,7 @@ from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, bind, call_values
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
-from evaluator.stages.lift.extension.headers import beside_of, files_for_runtime
+from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
 from evaluator.stages.lift.host_program import HostBuild, HostForm, HostProgram, form_of_entry
 from evaluator.stages.lift.host_runs import HostCall, record, tensor_bytes
 from evaluator.stages.lift.recorded_steps import plan_of
@@ -25,6 +25,7 @@ from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
 from evaluator.stages.lift.target_device import device_line, kernel_lines
 
 Scalars = Mapping[str, float]
+Point = tuple[Sizes, Scalars]
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class BoundHostCode:
 
     said: str
     """In words."""
-    call_at: Callable[[Sizes, Scalars], HostCall]
-    """Raises LiftRefusedError."""
+    calls_at: Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]
+    """At each of these, up to the first that cannot be had. Raises InfrastructureError."""
     initial: tuple[tuple[str, str], ...] = ()
     """Inputs whose contents an output has before the call, and that output."""
     returns: bool = False
@@ -47,6 +48,8 @@ class HostCode:
 
     source: str
     """As it was submitted."""
+    text: str
+    """Of C++, before headers stand for others."""
     form: HostForm
     bind: Callable[[Problem, Wire], BoundHostCode]
     """From what the compiled host code says of itself. Raises LiftRefusedError."""
@@ -55,6 +58,23 @@ class HostCode:
     def for_kernels(self) -> Beside | None:
         """With what its kernels are compiled; None for the plain source."""
         return None if self.form.signature is HostSignature else self.form.beside
+
+
+def each(
+    call_at: Callable[[Sizes, Scalars], HostCall],
+) -> Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]:
+    """One call after another."""
+
+    def calls_at(points: Sequence[Point]) -> list[HostCall | LiftRefusedError]:
+        found: list[HostCall | LiftRefusedError] = []
+        for sizes, scalars in points:
+            try:
+                found.append(call_at(sizes, scalars))
+            except LiftRefusedError as refusal:
+                return [*found, refusal]
+        return found
+
+    return calls_at
 
 
 def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
@@ -68,9 +88,9 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
             values = call_values(problem, found.names, signature.parameters, sizes, scalars)
             return HostCall(tensor_bytes(problem, sizes), tuple(values))
 
-        return BoundHostCode(found.said, call_at, found.initial)
+        return BoundHostCode(found.said, each(call_at), found.initial)
 
-    return HostCode(source, form_of_entry(source, entry), bound)
+    return HostCode(source, source, form_of_entry(source, entry), bound)
 
 
 def code_of_extension(source: str) -> HostCode:
@@ -82,17 +102,17 @@ def code_of_extension(source: str) -> HostCode:
         outputs = {tensor.name for tensor in problem.outputs}
         return BoundHostCode(
             found.said,
-            lambda sizes, scalars: found.call_at(problem, sizes, scalars),
+            each(lambda sizes, scalars: found.call_at(problem, sizes, scalars)),
             returns=not outputs <= set(found.names),
         )
 
-    return HostCode(source, form_of_extension(source, "forward"), bound)
+    return HostCode(source, source, form_of_extension(source, "forward"), bound)
 
 
-def form_of_extension(text: str, called: str) -> HostForm:
+def form_of_extension(text: str, called: str, flags: tuple[str, ...] = FLAGS) -> HostForm:
     """How an extension becomes a program. Raises HeaderNotCoveredError."""
     parts = ("tensors", "extension")
-    return HostForm(beside_of(text), parts, files_for_runtime(), ExtensionSignature, called)
+    return HostForm(beside_of(text, flags), parts, files_for_runtime(), ExtensionSignature, called)
 
 
 @dataclass(frozen=True)
@@ -114,14 +134,11 @@ class Lifted:
 
         Raises InfrastructureError.
         """
-        calls: list[HostCall] = []
+        asked = self.bound.calls_at(wanted)
+        calls = [one for one in asked if isinstance(one, HostCall)]
         refused: Ruling | None = None
-        for sizes, scalars in wanted:
-            try:
-                calls.append(self.bound.call_at(sizes, scalars))
-            except LiftRefusedError as refusal:
-                refused = _there(refusal.ruling, sizes)
-                break
+        if len(calls) < len(asked) and isinstance(asked[-1], LiftRefusedError):
+            refused = _there(asked[-1].ruling, wanted[len(asked) - 1][0])
         recorded = record(
             self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.called
         )

@@ -231,7 +231,8 @@ def _misfit(problem: Problem, function: ExtensionFunction, why: str) -> LiftRefu
     tensors = ", ".join(tensor.name for tensor in problem.inputs)
     return LiftRefusedError(
         Status.INVALID_SUBMISSION,
-        f"`{function.name}` takes {takes}, and {problem.id} has {tensors} for tensors and {scalars} for numbers: {why}.",
+        f"`{function.name}` takes {takes}, and {problem.id} has {tensors} for tensors and {scalars} for numbers: "
+        f"{why}.",
         f"Write it as `{expected_function(problem)}`; it returns {', '.join(t.name for t in problem.outputs)}.",
     )
 

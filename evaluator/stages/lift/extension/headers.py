@@ -99,7 +99,8 @@ _MACROS: Final = {
 
 
 _UNKNOWN: Final = re.compile(
-    r'(?:class|struct|namespace) "(?P<of>(?:at|torch|c10|caffe2|pybind11)(?:::\w+)*)[^"]*" has no member "(?P<member>\w+)"'
+    r'(?:class|struct|namespace) "(?P<of>(?:at|torch|c10|caffe2|pybind11)(?:::\w+)*)[^"]*" has no member '
+    r'"(?P<member>\w+)"'
     r'|identifier "(?P<macro>(?:AT|TORCH|C10|PYBIND11|CUBLAS|CUDNN|cublas|cudnn)_?\w+)" is undefined'
 )
 
@@ -121,9 +122,9 @@ class HeaderNotCoveredError(Exception):
         self.path, self.line = path, line
 
 
-def beside_of(text: str) -> Beside:
+def beside_of(text: str, flags: tuple[str, ...] = FLAGS) -> Beside:
     """`text` as it is compiled, with the headers beside it. Raises HeaderNotCoveredError."""
-    return Beside(_rewritten(text), {**_files(), _WANTS: _wanted(text).encode()}, FLAGS)
+    return Beside(_rewritten(text), {**_files(), _WANTS: _wanted(text).encode()}, flags)
 
 
 @cache

@@ -60,6 +60,24 @@ assay::Value tensor_value(const at::Tensor &tensor) {
 
 at::Tensor tensor_of(const assay::Value &value) { return assay::Taken<at::Tensor>::from(value); }
 
+bool is_view(const std::string &what) {
+    for (const char *one : {"view", "reshape", "flatten", "transpose", "permute", "squeeze", "unsqueeze", "contiguous", "select"})
+        if (what == one) return true;
+    return false;
+}
+
+at::Tensor viewed(const std::string &what, const at::Tensor &x, const std::vector<int64_t> &n) {
+    if (what == "view") return x.view(n);
+    if (what == "reshape") return x.reshape(n);
+    if (what == "flatten") return x.flatten(n.at(0), n.at(1));
+    if (what == "transpose") return x.transpose(n.at(0), n.at(1));
+    if (what == "permute") return x.permute(n);
+    if (what == "squeeze") return n.empty() ? x.squeeze() : x.squeeze(n[0]);
+    if (what == "unsqueeze") return x.unsqueeze(n.at(0));
+    if (what == "select") return x.select(n.at(0), n.at(1));
+    return x.contiguous();
+}
+
 assay::Value carried_out(const Line &line, const std::vector<assay::Value> &values) {
     const std::vector<long long> &n = line.numbers;
     assay::Value made;
@@ -85,14 +103,14 @@ assay::Value carried_out(const Line &line, const std::vector<assay::Value> &valu
             std::vector<at::Tensor> returned;
             assay::Function &function = named(line.text, given.size());
             function.call(arguments_of(function, given), returned);
+            if (!function.several && returned.size() == 1) return tensor_value(returned[0]);
             for (const at::Tensor &one : returned) made.list.push_back(tensor_value(one));
         }
-    } else if (line.what == "item") {
-        return values.at((size_t)n.at(0)).list.at((size_t)n.at(1));
-    } else if (line.what == "strided") {
-        size_t dims = (size_t)n.at(2);
-        std::vector<int64_t> sizes(n.begin() + 3, n.begin() + 3 + (long)dims), strides(n.begin() + 3 + (long)dims, n.end());
-        return tensor_value(tensor_of(values.at((size_t)n.at(0))).as_strided(sizes, strides, n.at(1)));
+    } else if (line.what == "index") {
+        const assay::Value &of = values.at((size_t)n.at(0));
+        return of.kind == 'l' ? of.list.at((size_t)n.at(1)) : tensor_value(tensor_of(of)[n.at(1)]);
+    } else if (is_view(line.what)) {
+        return tensor_value(viewed(line.what, tensor_of(values.at((size_t)n.at(0))), std::vector<int64_t>(n.begin() + 1, n.end())));
     } else if (line.what == "empty" || line.what == "fill") {
         size_t skipped = line.what == "fill" ? 1 : 0;
         at::Tensor one = at::empty(std::vector<int64_t>(n.begin() + 1, n.end()), c10::TensorOptions((c10::ScalarType)n.at(0)).device(c10::kCUDA));

@@ -108,6 +108,7 @@ template <typename T> std::enable_if_t<std::is_arithmetic_v<T>> give(std::vector
 struct Function {
     std::string name;
     std::vector<Taker> parameters;
+    bool several = false; // whether it returns a list or a tuple
     virtual void call(const std::vector<Value> &values, std::vector<at::Tensor> &returned) = 0;
 };
 void add(Function *made);
@@ -115,6 +116,7 @@ void add(Function *made);
 template <typename F, typename R, typename... P> struct Bound : Function {
     F function;
     explicit Bound(F its) : function(std::move(its)) {
+        several = !std::is_same_v<std::decay_t<R>, at::Tensor>;
         const char *kinds[] = {Taken<std::decay_t<P>>::kind()..., ""};
         for (size_t i = 0; i < sizeof...(P); i++) parameters.push_back(Taker{kinds[i], "", false, {}});
     }
