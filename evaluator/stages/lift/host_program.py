@@ -27,7 +27,7 @@ from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
-from evaluator.stages.lift.host_runs import ending_of, run_untrusted
+from evaluator.stages.lift.host_runs import ending_of, nothing_to_run, run_untrusted
 
 RECORDER: Final = Path(__file__).parent / "recorder"
 _PARTS: Final = ("recording", "launches", "memory", "device")
@@ -239,7 +239,9 @@ class HostBuild:
             file_bytes=_MAX_SIGNATURE_BYTES,
             output_bytes=_MAX_SIGNATURE_BYTES,
         )
-        run = run_untrusted(self.sandbox, Job(("./host",), {"host": host}, (name,), limits=limits), runs)
+        run = run_untrusted(
+            self.sandbox, Job(("./host",), {"host": host}, (name,), limits=limits), nothing_to_run(runs)
+        )
         found = run.files.get(name, b"")
         try:
             self.form.signature.model_validate_json(found)

@@ -1,6 +1,5 @@
-# problem: linear_bias.reference.py
+# problem: references/linear_bias.py
 # style: the parameters of nn.Linear by their names, made with what the reference says
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

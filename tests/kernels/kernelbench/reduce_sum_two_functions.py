@@ -1,6 +1,5 @@
 # problem: reduce_sum
 # style: the result of one function is given to another, own PYBIND11_MODULE in cpp_sources
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

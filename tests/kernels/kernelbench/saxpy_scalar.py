@@ -1,10 +1,8 @@
 # problem: saxpy
 # style: a number by the name of forward's argument, torch.no_grad, an autograd function
-import math
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 from torch.utils.cpp_extension import load_inline
 
 ext = load_inline(

@@ -1,4 +1,4 @@
-# problem: scaled_norm.reference.py
+# problem: references/scaled_norm.py
 # style: a parameter under another name, found by its shape; a number that the model keeps
 import torch
 from torch.nn import Module, Parameter
@@ -26,7 +26,7 @@ torch::Tensor norm_cuda(torch::Tensor x, torch::Tensor scale, double eps) {
 
 class ModelNew(Module):
     def __init__(self, features, eps=1e-5):
-        super(ModelNew, self).__init__()
+        super().__init__()
         self.eps = eps
         self.gamma = Parameter(torch.ones(features))
 

@@ -1,6 +1,5 @@
 # problem: transpose
 # style: the text is made by an f-string, so that no line of it stands in the file
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

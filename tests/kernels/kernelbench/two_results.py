@@ -1,6 +1,5 @@
-# problem: two_results.reference.py
+# problem: references/two_results.py
 # style: two results, taken apart and given back as a tuple
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
@@ -16,7 +15,9 @@ std::vector<torch::Tensor> both_cuda(torch::Tensor x, torch::Tensor y) {
     return {sum, product};
 }
 """
-ext = load_inline("both", "std::vector<torch::Tensor> both_cuda(torch::Tensor x, torch::Tensor y);", cuda, functions=["both_cuda"])
+ext = load_inline(
+    "both", "std::vector<torch::Tensor> both_cuda(torch::Tensor x, torch::Tensor y);", cuda, functions=["both_cuda"]
+)
 
 
 class ModelNew(nn.Module):

@@ -14,11 +14,11 @@ from common.contract import Settings, Status, form_of
 from common.wire import Wire
 from evaluator.foreign.learning import origins
 from evaluator.problems.problem import Problem, Sizes
-from evaluator.python_command import own_python
+from evaluator.python_command import own_python, this_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
-from evaluator.stages.lift.host_runs import HostCall, ending_of, tensor_bytes
+from evaluator.stages.lift.host_runs import HostCall, ending_of, run_untrusted, tensor_bytes
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
 
 _TRACE_S: Final = 20.0
@@ -92,7 +92,11 @@ class Solution:
 
     def _calls_at(self, points: Sequence[Point]) -> list[HostCall | LiftRefusedError]:
         made: list[HostCall | LiftRefusedError] = []
-        for (sizes, _), call in zip(points, self._run(points).calls, strict=True):
+        try:
+            found = self._run(points)
+        except LiftRefusedError as refusal:
+            return [refusal]
+        for (sizes, _), call in zip(points, found.calls, strict=True):
             if call.refusal is not None:
                 return [*made, _refused(call.refusal)]
             made.append(HostCall(tensor_bytes(self.problem, sizes), call.lines))
@@ -104,21 +108,18 @@ class Solution:
         if (reference := _reference_of(self.problem)) is not None:
             files["reference.py"] = reference
         request = {"calls": [self._asked(*point) for point in points]}
-        run = self.sandbox.run(
-            Job(
-                argv=tuple(own_python("evaluator.stages.lift.kernelbench.inside.__main__")),
-                files={**files, "request.json": json.dumps(request).encode()},
-                collect=(_OUTPUT,),
-                readable=_readable(),
-                limits=Limits(
-                    wall_s=_TRACE_S,
-                    cpu_s=_TRACE_CPU_S,
-                    memory_bytes=self.settings.memory_bytes,
-                    file_bytes=_MAX_FOUND_BYTES,
-                    output_bytes=1 << 20,
-                ),
-            )
+        limits = Limits(
+            wall_s=_TRACE_S,
+            cpu_s=_TRACE_CPU_S,
+            memory_bytes=self.settings.memory_bytes,
+            file_bytes=_MAX_FOUND_BYTES,
+            output_bytes=1 << 20,
         )
+        command = tuple(own_python("evaluator.stages.lift.kernelbench.inside.__main__"))
+        files["request.json"] = json.dumps(request).encode()
+        job = Job(command, files=files, collect=(_OUTPUT,), readable=_readable(), limits=limits)
+        control = Job(tuple(this_python("-c", "pass")), readable=_readable())
+        run = run_untrusted(self.sandbox, job, control)
         try:
             found = _Found.model_validate_json(run.files.get(_OUTPUT, b""))
         except (ValidationError, ValueError):

@@ -402,6 +402,7 @@ class _Named(ModuleType):
 
 def install() -> None:
     """Have `import torch` give what is here."""
+    sys.modules["triton"] = None  # type: ignore[assignment]  # its kernels are none that are compiled here
     torch = _module("torch", DTYPES)
     aliases = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32"}
     vars(torch).update({name: DTYPES[one] for name, one in aliases.items()})

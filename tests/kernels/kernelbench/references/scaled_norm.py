@@ -4,7 +4,7 @@ import torch.nn as nn
 
 class Model(nn.Module):
     def __init__(self, features, eps=1e-5):
-        super(Model, self).__init__()
+        super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.randn(features))
 
