@@ -67,7 +67,9 @@ class Returned:
                 raise unstable(f"what is returned as '{output.name}' goes beyond the end of its buffer")
             if number < len(tensors) and tensors[number] == output.name and not offset:
                 continue
-            is_new = number >= len(tensors) and held.variable is None and number not in self.whole
+            is_new = (
+                shapes is not None and number >= len(tensors) and held.variable is None and number not in self.whole
+            )
             if is_new and not offset and size == held.bytes:
                 self.whole[number] = output.name
             else:

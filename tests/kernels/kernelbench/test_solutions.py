@@ -71,7 +71,7 @@ REFUSED = {
         Status.RUNTIME_ERROR,
         "did not come to its end",
     ),
-    "a loop": ("import torch\n", "import torch\nwhile True: pass\n", Status.RUNTIME_ERROR, "did not come to its end"),
+    "a loop": ("import torch\n", "import torch\nwhile True: pass\n", Status.TIMEOUT, "did not come to its end"),
     "forged": (
         "import torch\n",
         "import torch, os\nopen('found.json', 'w').write('{\"modules\": [], \"calls\": []}')\nos._exit(0)\n",

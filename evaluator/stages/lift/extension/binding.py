@@ -184,12 +184,10 @@ def _tensors(
         and set(inputs) <= {*by_name.values()}
     ):
         return {at: by_name.get(at) for at in places}, "by name"
-    for some, tensors in (
-        (places, inputs),
-        (places, [*inputs, *outputs]),
-        (required, inputs),
-        (required, [*inputs, *outputs]),
-    ):
+    everything = [*inputs, *outputs]
+    # One that may be None is none of the problem's rather than an output.
+    tried = ((places, inputs), (required, inputs), (places, everything), (required, everything))
+    for some, tensors in tried:
         if len(some) == len(tensors):
             ordered = dict(zip(some, tensors, strict=True))
             return {at: ordered.get(at) for at in places}, "by order"

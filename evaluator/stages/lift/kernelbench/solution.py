@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from evaluator.stages.lift.host_runs import HostCall, ending_of, run_untrusted, 
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
 
 _TRACE_S: Final = 20.0
-_TRACE_CPU_S: Final = 10.0
+_TRACE_CPU_S: Final = 5.0
 _OUTPUT: Final = "found.json"
 _MAX_FOUND_BYTES: Final = 8 << 20
 _PACKAGE: Final = Path(__file__).parents[3]
@@ -123,8 +124,9 @@ class Solution:
         try:
             found = _Found.model_validate_json(run.files.get(_OUTPUT, b""))
         except (ValidationError, ValueError):
+            spent = (run.signal, *run.own_signals)
             raise LiftRefusedError(
-                Status.TIMEOUT if run.timed_out else Status.RUNTIME_ERROR,
+                Status.TIMEOUT if run.timed_out or signal.SIGXCPU in spent else Status.RUNTIME_ERROR,
                 f"The Python text of the solution did not come to its end ({ending_of(run)}).",
                 "Define ModelNew, and leave the rest to forward: no exit, no other processes, no endless loop.",
             ) from None
