@@ -1,19 +1,25 @@
 """The half of an evaluation that needs no device: from a source as it came in to a program with a fitting plan."""
 
-from common.contract import Dialect, Lifting, Phase, Status
+from dataclasses import replace
+
+from common.contract import Dialect, Lifting, Phase, Screening, Status
 from common.launch_plan import Copy, Fill, Launch
 from evaluator.errors import Ruling
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
 from evaluator.pipeline.timing import larger
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.compile.nvcc import Compiled, compile_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
-from evaluator.stages.lift.binding import expected
-from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
-from evaluator.stages.lift.lifting import Lifted, lift
+from evaluator.stages.lift.binding import LiftRefusedError, expected
+from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
+from evaluator.stages.lift.extension.binding import expected_function
+from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
+from evaluator.stages.lift.kernelbench.solution import Solution
+from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
 from evaluator.stages.verify.trials import asked_sizes, plan_trials
@@ -30,26 +36,32 @@ def build(
     cleaned = clean(submitted.raw)
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
-    dialect: Dialect = submitted.dialect or (
-        "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
-    )
-    found = screen(cleaned.source, cleaned.changes, LIFTED if dialect == "solve" else DEVICE_TIER)
-    screened = ScreenedSource(submitted, cleaned.source, found.screening, dialect)
+    dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
+    unscreened = ScreenedSource(submitted, cleaned.source, Screening(changes=cleaned.changes), dialect)
+    # What is screened is C++, and a solution in Python has it in texts.
+    solution = _solution_code(unscreened, toolbox) if dialect == "kernelbench" else None
+    if isinstance(solution, Ruling):
+        return Ending(unscreened, solution)
+    text = solution.text if solution else cleaned.source
+    found = screen(text, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
+    screened = replace(unscreened, screening=found.screening)
     if found.ruling:
         return Ending(screened, found.ruling)
-    entry = entry_function(cleaned.source) if dialect == "solve" else None
-    if dialect == "solve" and (refused := _unlike_solve(screened, entry)):
-        return Ending(screened, refused)
+    code = None if dialect == "cuda" else _host_code(screened, solution)
+    if isinstance(code, Ruling):
+        return Ending(screened, code)
 
     progress(Progress(Phase.COMPILE))
     settings, arch = submitted.settings, submitted.arch
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
-    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache)
+    beside = code.for_kernels if code else None
+    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache, beside)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
-        return Ending(compiled_source, compiled.ruling)
-    if entry is not None:
-        return _lifted(compiled_source, entry, toolbox, progress)
+        name = unknown_name(compiled.diagnostics) if beside else None
+        return Ending(screened, _not_covered(name)) if name else Ending(compiled_source, compiled.ruling)
+    if code is not None:
+        return _lifted(compiled_source, code, toolbox, progress)
 
     progress(Progress(Phase.LAUNCH))
     shared_bytes, registers = _needs(compiled)
@@ -67,34 +79,86 @@ def _needs(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
     return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
 
 
-def _unlike_solve(screened: ScreenedSource, entry: EntryFunction | None) -> Ruling | None:
-    """Why this cannot be a source of the dialect `solve`."""
-    if screened.submitted.plan is not None or "// assay:" in screened.source:
+def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> HostCode | Ruling:
+    """The host code of a Python text with ModelNew, or why there is none."""
+    submitted = screened.submitted
+    try:
+        return Solution(screened.source, submitted.problem, submitted.settings, toolbox.sandbox).host_code()
+    except LiftRefusedError as refusal:
+        return refusal.ruling
+    except HeaderNotCoveredError as header:
+        return _header_not_covered(header)
+
+
+def _host_code(screened: ScreenedSource, solution: HostCode | None) -> HostCode | Ruling:
+    """The host code of a source, or why there is none in its dialect."""
+    source, dialect, problem = screened.source, screened.dialect, screened.submitted.problem
+    if screened.submitted.plan is not None or "// assay:" in source:
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
-            "The submission has a launch plan, and host code that launches (dialect solve).",
+            f"The submission has a launch plan, and host code that launches (dialect {dialect}).",
             "Keep one of the two; with a plan, the dialect is cuda.",
         )
-    if libraries := called_libraries(screened.source):
+    if libraries := called_libraries(solution.text if solution else source, dialect):
         return Ruling(
             Status.UNSUPPORTED,
             Phase.LIFT,
             f"The host code uses {' and '.join(libraries)}, whose kernels are not the submission's own.",
             "Write the kernels in this file. It was not judged, so there is no reward.",
         )
-    if entry is None:
+    if solution is not None:
+        return solution
+    return _entry_code(source, problem) if dialect == "solve" else _extension_code(source, problem)
+
+
+def _entry_code(source: str, problem: Problem) -> HostCode | Ruling:
+    entry = entry_function(source)
+    if entry is not None:
+        return code_of_entry(source, entry)
+    return Ruling(
+        Status.INVALID_SUBMISSION,
+        Phase.LIFT,
+        "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
+        f"Write `{expected(problem)}` and launch the kernels in it.",
+    )
+
+
+def _extension_code(source: str, problem: Problem) -> HostCode | Ruling:
+    if not is_extension(source):
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
-            "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
-            f"Write `{expected(screened.submitted.problem)}` and launch the kernels in it.",
+            "There is no PYBIND11_MODULE in the source, from which the dialect torch-extension learns what to call.",
+            f"Write `{expected_function(problem)}` and "
+            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }.',
         )
-    return None
+    try:
+        return code_of_extension(source)
+    except HeaderNotCoveredError as header:
+        return _header_not_covered(header)
+
+
+def _header_not_covered(header: HeaderNotCoveredError) -> Ruling:
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"kernel.cu:{header.line}: nothing stands for PyTorch's header {header.path}.",
+        "docs/lifting.md lists those for which something does. It was not judged, so there is no reward.",
+    )
+
+
+def _not_covered(name: str) -> Ruling:
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"The host code uses {name}, for which nothing stands in our headers: PyTorch's may have it.",
+        "docs/lifting.md lists what can be called. It was not judged, so there is no reward.",
+    )
 
 
 def _lifted(
-    compiled_source: CompiledSource, entry: EntryFunction, toolbox: Toolbox, progress: ProgressCallback
+    compiled_source: CompiledSource, code: HostCode, toolbox: Toolbox, progress: ProgressCallback
 ) -> PlannedProgram | Ending:
     """What host code launches, recorded at the problem's typical sizes, and anew wherever it is judged."""
     progress(Progress(Phase.LIFT))
@@ -103,8 +167,7 @@ def _lifted(
     assert program is not None
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
     lifted = lift(
-        screened.source,
-        entry,
+        code,
         submitted.problem,
         program,
         compiled.kernels,
@@ -121,7 +184,7 @@ def _lifted(
         submitted.problem,
         program,
         lifted.plans_at,
-        f"recorded from {lifted.binding.said}",
+        f"recorded from {lifted.bound.said}",
         screened.source,
         *_needs(compiled),
     )
@@ -133,8 +196,8 @@ def _lifted(
 def _lifting(lifted: Lifted, checked_plan: CheckedPlan) -> Lifting:
     steps = checked_plan.plan.steps
     return Lifting(
-        entry=lifted.entry.name,
-        binding=lifted.binding.said,
+        entry=lifted.called,
+        binding=lifted.bound.said,
         launches=sum(isinstance(step, Launch) for step in steps),
         fills=sum(isinstance(step, Fill) for step in steps),
         copies=sum(isinstance(step, Copy) for step in steps),

@@ -29,6 +29,7 @@ from evaluator.errors import InfrastructureError, Ruling, StorageError, Toolchai
 from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
+from evaluator.stages.compile.beside import Beside
 from evaluator.stages.compile.canonical_ptx import canonical_ptx, without_debug
 from evaluator.stages.compile.compiler_exit import (
     crash,
@@ -105,14 +106,21 @@ class _UncacheableError(Exception):
 
 
 def compile_source(
-    source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+    source: str,
+    settings: Settings,
+    arch: str,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    cache: Cache | None,
+    beside: Beside | None = None,
 ) -> Compiled:
     """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
-    Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
+    `beside`: the form in which it is compiled, where that is another; messages quote `source`. Limits from
+    `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
     With that of one caller, what another one had compiled is answered as if it had been compiled now.
     """
-    return _Compilation(source, settings, arch, toolchain, sandbox, cache).result()
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache, beside).result()
 
 
 @dataclass(frozen=True)
@@ -153,13 +161,21 @@ class _Compilation:
     """One call of `compile_source`."""
 
     def __init__(
-        self, source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+        self,
+        source: str,
+        settings: Settings,
+        arch: str,
+        toolchain: Toolchain,
+        sandbox: Sandbox,
+        cache: Cache | None,
+        beside: Beside | None,
     ) -> None:
         self.started_s, self.spent_s, self.others_s = time.monotonic(), 0.0, 0.0
         self.source, self.settings, self.arch = source, settings, arch
         self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
         self.flags: tuple[str, ...] = settings.flags
         self.for_ptxas: tuple[str, ...] = ()
+        self.beside = beside
 
     def result(self) -> Compiled:
         try:
@@ -170,9 +186,12 @@ class _Compilation:
             return self._ended(refused)
         # Another plan for the same kernels is no other program, and what is cached may not hold this one's.
         self.source = without_plan(self.source)
-        text = self.source.encode()
+        if self.beside is None:
+            self.beside = Beside(self.source)
+        text = self.beside.text.encode()
         try:
-            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest)
+            files = [part for name, held in sorted(self.beside.files.items()) for part in (name, held)]
+            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest, *files)
             made, front_hit = self._cached(key, lambda: self._front(text).packed())
             front = _Front.unpacked(made)
             if front.ruling is not None:
@@ -234,6 +253,7 @@ class _Compilation:
             else:
                 extra.append(f"--{match[kind]}")
         self.flags = ("-ptx", standard, "-O3", "-lineinfo", f"-arch={self.arch}", *sorted(extra))
+        self.flags += self.beside.flags if self.beside else ()
         return None
 
     # --- nvcc ------------------------------------------------------------------------------------------------------
@@ -243,9 +263,11 @@ class _Compilation:
 
         What is returned depends on source, flags and toolchain only.
         """
-        plain = signatures(self.source)
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            debug_run = None if plain else beside.submit(self._debug_run, text)
+        beside = self.beside or Beside(self.source)
+        plain = signatures(beside.text)
+        undescribed = bool(plain) or not beside.described
+        with ThreadPoolExecutor(max_workers=1) as other:
+            debug_run = None if undescribed else other.submit(self._debug_run, text)
             run = self._run(
                 self._nvcc_job(text, (*self.flags, "-Xcompiler", f"-MD,-MF,{_INCLUDES}"), (_PTX, _INCLUDES))
             )
@@ -271,13 +293,15 @@ class _Compilation:
             return self._lasting(self._made(told, written, ptx), run)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
         # second compile ran out of time could do either on another day, and may not be graded by luck.
-        debug = debug or self._debug_run(text)
-        self._check_limits(debug, "nvcc -G")
-        debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
+        debug_ptx = None
+        if beside.described:
+            debug = debug or self._debug_run(text)
+            self._check_limits(debug, "nvcc -G")
+            debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
         found = entries(ptx, debug_ptx)
         if not found:
             return _Front(no_kernel(self.source), told)
-        return self._lasting(self._made(told, found, ptx), debug)
+        return self._lasting(self._made(told, found, ptx), debug or run)
 
     @staticmethod
     def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> _Front:
@@ -298,7 +322,7 @@ class _Compilation:
         toolchain = self.toolchain
         return Job(
             argv=(str(toolchain.nvcc), *flags, "-ccbin", str(toolchain.host_compiler), "-o", _PTX, SOURCE_NAME),
-            files={SOURCE_NAME: text},
+            files={**(self.beside.files if self.beside else {}), SOURCE_NAME: text},
             collect=collect,
             readable=toolchain.readable,
             environment={"LC_ALL": "C"},
@@ -346,7 +370,8 @@ class _Compilation:
         folders = tuple(f"{folder}{os.sep}" for folder in self.toolchain.headers)
         for name in re.findall(r"(?:\\\s|[^\s\\])+", names.replace("\\\n", " ")):
             path = re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
-            if path != SOURCE_NAME and not _real_path(path).startswith(folders):
+            own = path == SOURCE_NAME or (self.beside is not None and path in self.beside.files)
+            if not own and not _real_path(path).startswith(folders):
                 return self._missing_include(path)
         return None
 
