@@ -109,9 +109,10 @@ class Settings(Request):
     """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
 
 
-Dialect = Literal["cuda", "solve"]
+Dialect = Literal["cuda", "solve", "triton"]
 """`cuda`: kernels with a launch plan; host code never runs. `solve`: a file whose `extern "C" void solve(…)` or
-`solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan."""
+`solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan.
+`triton`: Python with Triton kernels, whose `run(…)` launches them; it is recorded too."""
 
 
 class Submission(Request):
@@ -122,7 +123,8 @@ class Submission(Request):
     source: str = Field(max_length=16 << 20)
     """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
     dialect: Dialect | None = None
-    """What kind of text `source` is; null finds out: `solve` where it has such a function, launches, and no plan."""
+    """What kind of text `source` is; null finds out: `solve` where it has such a function, launches, and no plan, and
+    `triton` where it is Python with Triton kernels."""
     plan: LaunchPlan | None = None
     """Launch plan; null takes it from `// assay:` directives in the source, or infers it."""
     backend: Literal["auto", "gpu", "sim"] = "auto"

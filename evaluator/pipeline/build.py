@@ -1,22 +1,28 @@
 """The half of an evaluation that needs no device: from a source as it came in to a program with a fitting plan."""
 
-from common.contract import Dialect, Lifting, Phase, Status
-from common.launch_plan import Copy, Fill, Launch
+from common.contract import Dialect, Phase, Status
 from evaluator.errors import Ruling
+from evaluator.pipeline.dialects.triton_build import (
+    build_triton,
+    lifting_of,
+    needs_of,
+    public_points,
+    with_more_kernels,
+)
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
-from evaluator.pipeline.timing import larger
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.seed import Seed
-from evaluator.stages.compile.nvcc import Compiled, compile_source
-from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
 from evaluator.stages.lift.binding import expected
 from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
 from evaluator.stages.lift.lifting import Lifted, lift
+from evaluator.stages.lift.triton.entry_points import is_triton
 from evaluator.stages.screen.cleaning import clean
+from evaluator.stages.screen.python_text import screen_python
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
-from evaluator.stages.verify.trials import asked_sizes, plan_trials
+from evaluator.stages.verify.trials import plan_trials
 
 
 def build(
@@ -27,9 +33,14 @@ def build(
     Raises InfrastructureError.
     """
     progress(Progress(Phase.SCREEN))
-    cleaned = clean(submitted.raw)
+    python = submitted.dialect == "triton" or (submitted.dialect is None and _looks_like_triton(submitted))
+    cleaned = clean(submitted.raw, python)
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
+    if python:
+        screening = screen_python(cleaned.source, cleaned.changes)
+        known = ScreenedSource(submitted, cleaned.source, screening, "triton")
+        return build_triton(known, toolbox, public_points(submitted), progress)
     dialect: Dialect = submitted.dialect or (
         "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
     )
@@ -52,7 +63,7 @@ def build(
         return _lifted(compiled_source, entry, toolbox, progress)
 
     progress(Progress(Phase.LAUNCH))
-    shared_bytes, registers = _needs(compiled)
+    shared_bytes, registers = needs_of(compiled)
     planned = plan_launches(
         submitted.problem, compiled.program, submitted.plan, cleaned.source, shared_bytes, registers
     )
@@ -61,10 +72,8 @@ def build(
     return PlannedProgram(compiled_source, compiled.program, planned.checked_plan)
 
 
-def _needs(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
-    """Static shared memory and registers of each kernel, by its demangled name."""
-    shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
+def _looks_like_triton(submitted: SubmittedSource) -> bool:
+    return submitted.plan is None and is_triton(submitted.raw.decode(errors="replace"))
 
 
 def _unlike_solve(screened: ScreenedSource, entry: EntryFunction | None) -> Ruling | None:
@@ -123,38 +132,41 @@ def _lifted(
         lifted.plans_at,
         f"recorded from {lifted.binding.said}",
         screened.source,
-        *_needs(compiled),
+        *needs_of(compiled),
     )
     if planned.checked_plan is None:
         return Ending(compiled_source, planned.ruling)
-    return PlannedProgram(compiled_source, program, planned.checked_plan, _lifting(lifted, planned.checked_plan))
-
-
-def _lifting(lifted: Lifted, checked_plan: CheckedPlan) -> Lifting:
-    steps = checked_plan.plan.steps
-    return Lifting(
-        entry=lifted.entry.name,
-        binding=lifted.binding.said,
-        launches=sum(isinstance(step, Launch) for step in steps),
-        fills=sum(isinstance(step, Fill) for step in steps),
-        copies=sum(isinstance(step, Copy) for step in steps),
-        temporaries=len(checked_plan.plan.temporaries),
-        duration_s=0.0 if lifted.built.cached else round(lifted.built.duration_s, 4),
+    return PlannedProgram(
+        compiled_source,
+        program,
+        planned.checked_plan,
+        lifting_of(
+            lifted.entry.name,
+            lifted.binding.said,
+            planned.checked_plan,
+            0.0 if lifted.built.cached else lifted.built.duration_s,
+        ),
     )
 
 
-def record_ahead(planned: PlannedProgram, secret: bytes, timed_too: bool) -> None:
+def record_ahead(
+    planned: PlannedProgram, toolbox: Toolbox, secret: bytes, timed_too: bool
+) -> PlannedProgram | Ending:
     """Record host code at all sizes that a judge with this seed is known to ask for. Raises InfrastructureError.
 
-    Together they cost less; and a judge in another process can record none itself.
+    Together they cost less; and a judge in another process can record none itself. Of Triton the program has then the
+    kernels that these sizes need.
     """
     recorded, problem = planned.checked_plan.recorded, planned.checked_plan.problem
     if recorded is None:
-        return
-    settings = planned.compiled_source.screened.submitted.settings
-    timed = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
+        return planned
+    screened = planned.compiled_source.screened
+    settings = screened.submitted.settings
     trials = plan_trials(problem, settings, Seed(secret).generator(), timed_too=timed_too)
     points = [(trial.sizes, trial.scalars) for trial in trials]
     points += [(trial.sizes, {}) for trial in trials if trial.scalars]
-    points += [(sizes, {}) for sizes in (problem.timing_sizes, timed, larger(timed), *problem.example_sizes)]
+    points += public_points(screened.submitted)
+    if screened.dialect == "triton":
+        return with_more_kernels(planned, toolbox, points)
     recorded.record(points)
+    return planned

@@ -120,7 +120,11 @@ def _judge(
 ) -> JudgedProgram | Ending:
     progress(Progress(Phase.VERIFY))
     settings = job.submission.settings
-    record_ahead(planned, job.seed.secret, timed_too=referee.name == "gpu" and settings.timing)
+    timed_too = referee.name == "gpu" and settings.timing
+    ahead = record_ahead(planned, job.toolbox, job.seed.secret, timed_too)
+    if isinstance(ahead, Ending):
+        return ahead
+    planned = ahead
     request = JudgeRequest(
         program=planned.program,
         checked_plan=planned.checked_plan,

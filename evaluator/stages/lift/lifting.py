@@ -49,7 +49,7 @@ class Lifted:
             try:
                 calls.append(self._call(sizes, scalars))
             except LiftRefusedError as refusal:
-                refused = _there(refusal.ruling, sizes)
+                refused = there(refusal.ruling, sizes)
                 break
         recorded = record(
             self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.entry.name
@@ -61,7 +61,7 @@ class Lifted:
                     raise one
                 found.append(self._plan(*one))
             except LiftRefusedError as refusal:
-                return [*found, _there(refusal.ruling, sizes)]
+                return [*found, there(refusal.ruling, sizes)]
         return [*found, *([refused] if refused else [])]
 
     def _call(self, sizes: Sizes, scalars: Scalars) -> HostCall:
@@ -80,7 +80,7 @@ class Lifted:
         return plan_of(self.problem, self.program.entries, one, other, self.binding.initial)
 
 
-def _there(ruling: Ruling, sizes: Sizes) -> Ruling:
+def there(ruling: Ruling, sizes: Sizes) -> Ruling:
     """The same, with where it was."""
     at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {at}).")
