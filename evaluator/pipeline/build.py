@@ -1,5 +1,7 @@
 """The half of an evaluation that needs no device: from a source as it came in to a program with a fitting plan."""
 
+from collections.abc import Callable, Sequence
+
 from common.contract import Dialect, Phase, Status
 from evaluator.errors import Ruling
 from evaluator.pipeline.dialects.triton_build import (
@@ -15,6 +17,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.seed import Seed
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
+from evaluator.stages.launch.recorded_plans import Point
 from evaluator.stages.lift.binding import expected
 from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
 from evaluator.stages.lift.lifting import Lifted, lift
@@ -26,10 +29,14 @@ from evaluator.stages.verify.trials import plan_trials
 
 
 def build(
-    submitted: SubmittedSource, toolbox: Toolbox, progress: ProgressCallback = unheard
+    submitted: SubmittedSource,
+    toolbox: Toolbox,
+    progress: ProgressCallback = unheard,
+    ahead: Callable[[], Sequence[Point]] = tuple,
 ) -> PlannedProgram | Ending:
     """Clean, screen, compile, lift and plan; what was compiled before comes from the cache.
 
+    `ahead` gives sizes and scalars that will be asked for, where they are known: Triton compiles for them as well.
     Raises InfrastructureError.
     """
     progress(Progress(Phase.SCREEN))
@@ -40,7 +47,7 @@ def build(
     if python:
         screening = screen_python(cleaned.source, cleaned.changes)
         known = ScreenedSource(submitted, cleaned.source, screening, "triton")
-        return build_triton(known, toolbox, public_points(submitted), progress)
+        return build_triton(known, toolbox, [*public_points(submitted), *ahead()], progress)
     dialect: Dialect = submitted.dialect or (
         "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
     )
@@ -149,6 +156,14 @@ def _lifted(
     )
 
 
+def known_points(submitted: SubmittedSource, secret: bytes, timed_too: bool) -> list[Point]:
+    """All sizes and scalars that a judge with this seed is known to ask for."""
+    settings, problem = submitted.settings, submitted.problem
+    trials = plan_trials(problem, settings, Seed(secret).generator(), timed_too=timed_too)
+    points: list[Point] = [(trial.sizes, trial.scalars) for trial in trials]
+    return [*points, *((trial.sizes, {}) for trial in trials if trial.scalars), *public_points(submitted)]
+
+
 def record_ahead(
     planned: PlannedProgram, toolbox: Toolbox, secret: bytes, timed_too: bool
 ) -> PlannedProgram | Ending:
@@ -157,16 +172,11 @@ def record_ahead(
     Together they cost less; and a judge in another process can record none itself. Of Triton the program has then the
     kernels that these sizes need.
     """
-    recorded, problem = planned.checked_plan.recorded, planned.checked_plan.problem
+    recorded, screened = planned.checked_plan.recorded, planned.compiled_source.screened
     if recorded is None:
         return planned
-    screened = planned.compiled_source.screened
-    settings = screened.submitted.settings
-    trials = plan_trials(problem, settings, Seed(secret).generator(), timed_too=timed_too)
-    points = [(trial.sizes, trial.scalars) for trial in trials]
-    points += [(trial.sizes, {}) for trial in trials if trial.scalars]
-    points += public_points(screened.submitted)
+    points = known_points(screened.submitted, secret, timed_too)
     if screened.dialect == "triton":
-        return with_more_kernels(planned, toolbox, points)
+        return planned if recorded.knows(points) else with_more_kernels(planned, toolbox, points)
     recorded.record(points)
     return planned

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from common.contract import Dialect
 from evaluator.stages.screen.lexer import SourceText
 
 ENTRIES: Final = ("solve", "solution")
@@ -49,9 +50,9 @@ def is_solve(source: str) -> bool:
     return bool(_LAUNCH.search(code) or _FOR_C.search(code)) and entry_function(source) is not None
 
 
-def in_host_words(text: str) -> str:
-    """A hint that speaks of lines of a launch plan, in the words of host code."""
-    for pattern, words in _HOST_WORDS:
+def in_host_words(text: str, dialect: Dialect = "solve") -> str:
+    """A hint that speaks of lines of a launch plan, in the words of host code; in those of CUDA it stays as it is."""
+    for pattern, words in _WORDS.get(dialect, ()):
         text = pattern.sub(words, text)
     return text
 
@@ -62,6 +63,13 @@ _HOST_WORDS: Final = (
     (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`cudaLaunchCooperativeKernel`"),
     (re.compile(r"`shared=`"), "amount of dynamic shared memory"),
 )
+_PYTHON_WORDS: Final = (
+    (re.compile(r"`// assay: fill (\w+) value=0`"), r"`\1.zero_()`"),
+    (re.compile(r"`// assay: temp [^`]*`"), "`torch.empty`"),
+    (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`launch_cooperative_grid=True`"),
+    (re.compile(r"`shared=`"), "size of the tiles"),
+)
+_WORDS: Final = {"solve": _HOST_WORDS, "triton": _PYTHON_WORDS}
 
 
 def called_libraries(source: str) -> tuple[str, ...]:
