@@ -220,10 +220,10 @@ class Tensor:
         shape: list[int] = []
         strides: list[int] = []
         elements = dim = 0
+        new: list[int] = []
         for part in parts:
             if part is None:
-                shape.append(1)
-                strides.append(1)
+                new.append(len(shape) + len(new))
                 continue
             if dim >= self.ndim:
                 raise IndexError(f"too many indices for a tensor of {self.ndim} dimensions")
@@ -240,7 +240,10 @@ class Tensor:
             else:
                 raise NotRecordedError("indexing with something else than numbers and slices")
             dim += 1
-        return self._seen([*shape, *self.shape[dim:]], [*strides, *self._strides[dim:]], elements)
+        found = self._seen([*shape, *self.shape[dim:]], [*strides, *self._strides[dim:]], elements)
+        for at in new:
+            found = found.unsqueeze(at)
+        return found
 
     def __iter__(self) -> Iterator["Tensor"]:
         return (self[number] for number in range(len(self)))
