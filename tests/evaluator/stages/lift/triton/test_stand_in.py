@@ -1,4 +1,4 @@
-"""The module in PyTorch's place: shapes, strides and addresses as PyTorch has them, and a page that lists its names."""
+"""The module in PyTorch's place: shapes, strides and addresses as PyTorch has them, and the page with its names."""
 
 import re
 from pathlib import Path
