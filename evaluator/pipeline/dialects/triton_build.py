@@ -51,7 +51,16 @@ def build_triton(
     try:
         triton = find_triton()
         lifted = lifted_python(
-            source, entry, submitted.problem, arch, settings, triton, toolchain, toolbox.sandbox, cache
+            source,
+            entry,
+            submitted.problem,
+            arch,
+            settings,
+            triton,
+            toolchain,
+            toolbox.sandbox,
+            cache,
+            [sizes for sizes, _ in public_points(submitted)],
         )
         ptx = lifted.compile_for(points)
     except LiftRefusedError as refusal:

@@ -2,6 +2,8 @@
 
 Which kernels there are follows from the arguments: Triton compiles one anew for other constants, for a size that 16
 does not divide, and for one that is 1. So a program holds those that some sizes need, and there are plans at these.
+At sizes that are not published nothing is assumed of 16: a product of matrices would have a kernel for each of dozens
+of combinations.
 """
 
 import json
@@ -46,6 +48,8 @@ class LiftedPython:
     toolchain: Toolchain
     sandbox: Sandbox
     cache: Cache
+    published: Sequence[Sizes]
+    """At other sizes kernels are compiled without assuming that 16 divides one, so that there are few."""
     module: KernelModule = field(default_factory=KernelModule)
     entries: tuple[Entry, ...] = ()
     cached: bool = True
@@ -106,7 +110,10 @@ class LiftedPython:
 
     def _pairs(self, points: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedPair | LiftRefusedError]:
         """What each call records, up to the first that cannot be recorded."""
-        calls = [python_call(self.problem, self.binding, sizes, scalars) for sizes, scalars in points]
+        calls = [
+            {**python_call(self.problem, self.binding, sizes, scalars), "specialised": sizes in self.published}
+            for sizes, scalars in points
+        ]
         found: list[RecordedPair | LiftRefusedError] = []
         for number, call in enumerate(calls):
             key = json.dumps(call, sort_keys=True)
@@ -155,10 +162,11 @@ def lifted_python(
     toolchain: Toolchain,
     sandbox: Sandbox,
     cache: Cache,
+    published: Sequence[Sizes],
 ) -> LiftedPython:
     """Bind the function of `source` to the problem. Raises LiftRefusedError."""
     binding = bind_python(problem, entry)
-    return LiftedPython(source, entry, problem, binding, arch, settings, triton, toolchain, sandbox, cache)
+    return LiftedPython(source, entry, problem, binding, arch, settings, triton, toolchain, sandbox, cache, published)
 
 
 def _packed(pair: RecordedPair) -> dict[str, bytes]:

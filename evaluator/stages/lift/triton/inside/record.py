@@ -25,6 +25,7 @@ from evaluator.stages.lift.triton.inside.recording_driver import (
     Kernels,
     RecordingDriver,
     activate,
+    assume_no_multiples,
     prepare,
     spare_the_key,
 )
@@ -136,6 +137,8 @@ def _recorded(
     capability, facts = divmod(request["capability"], 10), request["device"]
     install_torch(torch_for(memory, request["device_name"], capability, facts))
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
+    if not call["specialised"]:
+        assume_no_multiples()
     tensors = [
         Tensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape))) for kind, shape in call["tensors"]
     ]

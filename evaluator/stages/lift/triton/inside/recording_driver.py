@@ -211,6 +211,19 @@ def prepare() -> None:
     Autotuner.run = run
 
 
+def assume_no_multiples() -> None:
+    """Have Triton compile in this process without assuming that 16 divides a number; of addresses it still knows."""
+    import triton.runtime.jit
+
+    specialised = getattr(triton.runtime.jit, "native_specialize_impl", None)
+    if specialised is not None:
+
+        def specialise(backend: Any, value: Any, is_const: bool, specialises: bool, aligns: bool) -> Any:
+            return specialised(backend, value, is_const, specialises, aligns and not isinstance(value, int))
+
+        triton.runtime.jit.native_specialize_impl = specialise
+
+
 def spare_the_key() -> None:
     """Triton names what it caches after all of its own files, 700 MB to read; here the cache lasts for one job."""
     import triton.compiler.compiler
