@@ -112,12 +112,12 @@ class Settings(Request):
     it): much sooner for what is far slower than the baseline. Null heeds `timing_precision` alone."""
 
 
-Dialect = Literal["cuda", "solve", "torch-extension", "kernelbench"]
+Dialect = Literal["cuda", "solve", "torch-extension", "kernelbench", "triton"]
 """`cuda`: kernels with a launch plan; host code never runs. `solve`: a file whose `extern "C" void solve(…)` or
 `solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan.
 `torch-extension`: a file with `PYBIND11_MODULE`, whose `forward(…)` takes and returns tensors; recorded likewise.
 `kernelbench`: a Python text with `ModelNew`, whose forward passes tensors and numbers to what `load_inline`
-compiles."""
+compiles. `triton`: Python with Triton kernels, whose `run(…)` launches them; it is recorded too."""
 
 
 class Submission(Request):

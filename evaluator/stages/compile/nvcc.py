@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Settings, Severity
@@ -30,7 +29,7 @@ from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
 from evaluator.stages.compile.beside import Beside
-from evaluator.stages.compile.canonical_ptx import canonical_ptx, without_debug
+from evaluator.stages.compile.canonical_ptx import canonical_ptx, placeless, without_debug
 from evaluator.stages.compile.compiler_exit import (
     crash,
     out_of_memory,
@@ -44,6 +43,7 @@ from evaluator.stages.compile.kernel_entries import count_entries, entries, entr
 from evaluator.stages.compile.rulings import (
     MAX_IMAGE_BYTES,
     MAX_KERNELS,
+    first_error,
     image_too_large,
     no_kernel,
     ruling,
@@ -123,6 +123,27 @@ def compile_source(
     return _Compilation(source, settings, arch, toolchain, sandbox, cache, beside).result()
 
 
+def assemble_source(
+    source: str,
+    ptx: str,
+    entries: tuple[Entry, ...],
+    compiler: str,
+    settings: Settings,
+    arch: str,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    cache: Cache | None,
+    spent_s: float,
+) -> Compiled:
+    """As `compile_source`, where another compiler (`compiler`, by name and version) has made the PTX of `source`.
+
+    `spent_s`: what that took, seconds; the time to compile includes it.
+    """
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache, None).assembled(
+        ptx, entries, compiler, spent_s
+    )
+
+
 @dataclass(frozen=True)
 class _Front:
     """What nvcc gave, as it is cached."""
@@ -173,6 +194,7 @@ class _Compilation:
         self.started_s, self.spent_s, self.others_s = time.monotonic(), 0.0, 0.0
         self.source, self.settings, self.arch = source, settings, arch
         self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
+        self.compiler = toolchain.label
         self.flags: tuple[str, ...] = settings.flags
         self.for_ptxas: tuple[str, ...] = ()
         self.beside = beside
@@ -202,13 +224,28 @@ class _Compilation:
         except _UncacheableError as ended:
             return self._ended(ended.ruling, source_sha256=digest)
 
+    def assembled(self, ptx: str, entries: tuple[Entry, ...], compiler: str, spent_s: float) -> Compiled:
+        if (refused := self._choose_flags()) is not None:
+            return self._ended(refused)
+        if others := [flag for flag in self.settings.flags if "maxrregcount" not in flag]:
+            hint = "Allowed is -maxrregcount=N (N from 1 to 255); Triton has options of its own, such as num_warps."
+            return self._ended(ruling("invalid_submission", f"The flag {others[0]!r} is one of nvcc's.", hint))
+        self.flags, self.compiler = self.for_ptxas, f"{compiler}, ptxas {self.toolchain.version}"
+        self.others_s += spent_s
+        try:
+            if len(ptx) > MAX_IMAGE_BYTES:
+                return self._ended(image_too_large("PTX"))
+            return self._back(self._made((), entries, ptx), True, hashlib.sha256(self.source.encode()).hexdigest())
+        except _UncacheableError as ended:
+            return self._ended(ended.ruling)
+
     def _ended(self, ruling: Ruling | None, **fields: Any) -> Compiled:
         fields.setdefault("program", None)
         return Compiled(
             ruling=ruling,
             arch=self.arch,
             flags=self.flags,
-            toolchain=self.toolchain.label,
+            toolchain=self.compiler,
             duration_s=time.monotonic() - self.started_s + self.others_s,
             **fields,
         )
@@ -286,7 +323,7 @@ class _Compilation:
         if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
             raise _UncacheableError(image_too_large("PTX"))
-        ptx = self._normal(run.files[_PTX])
+        ptx = placeless(run.files[_PTX], self.toolchain.headers)
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
             return _Front(too_many_kernels(kernels), told)
         if plain and (written := entries_as_written(ptx, plain)):
@@ -297,7 +334,8 @@ class _Compilation:
         if beside.described:
             debug = debug or self._debug_run(text)
             self._check_limits(debug, "nvcc -G")
-            debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
+            if debug.exit_code == 0 and _PTX in debug.files:
+                debug_ptx = placeless(debug.files[_PTX], self.toolchain.headers)
         found = entries(ptx, debug_ptx)
         if not found:
             return _Front(no_kernel(self.source), told)
@@ -341,25 +379,6 @@ class _Compilation:
         self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
         return run
 
-    def _normal(self, ptx: bytes) -> str:
-        """The PTX without what differs from one work folder to another: paths, and the hash of a path in the names
-        of anonymous namespaces.
-        """
-        text = ptx.decode(errors="replace")
-        text = re.sub(
-            r'^([^\S\n]*\.file[^\S\n]+\d+[^\S\n]+)"([^"\n]*)"',
-            lambda match: f'{match[1]}"{self._short_name(match[2])}"',
-            text,
-            flags=re.MULTILINE,
-        )
-        in_names = re.compile(rf"(_GLOBAL__N__|_INTERNAL_)([0-9a-f]{{8}})(_\d+_{SOURCE_NAME.replace('.', '_')})")
-        if len({match[2] for match in in_names.finditer(text)}) == 1:
-            text = in_names.sub(r"\g<1>00000000\g<3>", text)
-        return text
-
-    def _short_name(self, file: str) -> str:
-        return diagnostics.short_name(file, map(str, self.toolchain.headers)) or Path(file).name
-
     def _foreign_include(self, listed: bytes) -> Ruling | None:
         """A ruling if the compiler read a file that neither the submission nor the toolchain brought.
 
@@ -386,12 +405,12 @@ class _Compilation:
             code=None,
             text=f"{path if line else 'an included file'}: No such file or directory",
         )
-        return self._first_error([error])
+        return first_error([error], self.source)
 
     def _compile_error(self, told: tuple[Diagnostic, ...], crashed: str) -> Ruling:
         errors = [one for one in told if one.severity is Severity.ERROR]
         if errors:
-            return self._first_error(errors)
+            return first_error(errors, self.source)
         self._check_compiler_works()
         if crashed:
             return ruling(
@@ -400,19 +419,6 @@ class _Compilation:
                 "Write it in a simpler way: deep templates, huge constants and deep nesting bring a compiler down.",
             )
         return ruling("compile_error", "The compiler refused this source without saying why.")
-
-    def _first_error(self, errors: list[Diagnostic]) -> Ruling:
-        # One slip gives a line several errors; the one that we can say something about is the most telling.
-        alike = [(one, diagnostics.hint(one, self.source)) for one in errors if one.line == errors[0].line]
-        first, hint = next((pair for pair in alike if pair[1]), alike[0])
-        where = (
-            f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
-        )
-        more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
-        lines, quoted = lines_of(self.source), ""
-        if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
-            quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
-        return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
 
     # --- ptxas -----------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,13 @@
 """What compiling says to the author of a source that gives no program."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from common.contract import Phase, Status
+from common.contract import Diagnostic, Phase, Status
+from common.source_lines import lines_of
 from evaluator.errors import Ruling
+from evaluator.stages.compile import diagnostics
+from evaluator.stages.compile.diagnostics import SOURCE_NAME
 
 MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256
@@ -42,3 +46,16 @@ def no_kernel(source: str) -> Ruling:
     else:
         hint = "Write at least one `__global__ void name(…)` function."
     return ruling("invalid_submission", "The source compiles, but there is no kernel in it.", hint)
+
+
+def first_error(errors: Sequence[Diagnostic], source: str) -> Ruling:
+    """The ruling on a source that a compiler refuses."""
+    # One slip gives a line several errors; the one that we can say something about is the most telling.
+    alike = [(one, diagnostics.hint(one, source)) for one in errors if one.line == errors[0].line]
+    first, hint = next((pair for pair in alike if pair[1]), alike[0])
+    where = f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
+    more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
+    lines, quoted = lines_of(source), ""
+    if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
+        quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
+    return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)

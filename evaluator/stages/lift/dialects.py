@@ -72,9 +72,9 @@ def dialect_of(source: str) -> Dialect:
     return "solve" if is_solve(source) else "cuda"
 
 
-def in_host_words(text: str) -> str:
-    """A hint that speaks of lines of a launch plan, in the words of host code."""
-    for pattern, words in _HOST_WORDS:
+def in_host_words(text: str, dialect: Dialect = "solve") -> str:
+    """A hint that speaks of lines of a launch plan, in the words of host code; in those of CUDA it stays as it is."""
+    for pattern, words in _WORDS.get(dialect, ()):
         text = pattern.sub(words, text)
     return text
 
@@ -85,6 +85,16 @@ _HOST_WORDS: Final = (
     (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`cudaLaunchCooperativeKernel`"),
     (re.compile(r"`shared=`"), "amount of dynamic shared memory"),
 )
+_PYTHON_WORDS: Final = (
+    (re.compile(r"`// assay: fill (\w+) value=0`"), r"`\1.zero_()`"),
+    (re.compile(r"`// assay: temp [^`]*`"), "`torch.empty`"),
+    (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`launch_cooperative_grid=True`"),
+    (re.compile(r"`shared=`"), "size of the tiles"),
+)
+_WORDS: Final = {
+    **dict.fromkeys(("solve", "torch-extension", "kernelbench"), _HOST_WORDS),
+    "triton": _PYTHON_WORDS,
+}
 
 
 def called_libraries(source: str, dialect: Dialect = "solve") -> tuple[str, ...]:

@@ -138,7 +138,7 @@ class Lifted:
         calls = [one for one in asked if isinstance(one, HostCall)]
         refused: Ruling | None = None
         if len(calls) < len(asked) and isinstance(asked[-1], LiftRefusedError):
-            refused = _there(asked[-1].ruling, wanted[len(asked) - 1][0])
+            refused = there(asked[-1].ruling, wanted[len(asked) - 1][0])
         recorded = record(
             self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.called
         )
@@ -149,7 +149,7 @@ class Lifted:
                     raise one
                 found.append(self._plan(*one, sizes))
             except LiftRefusedError as refusal:
-                return [*found, _there(refusal.ruling, sizes)]
+                return [*found, there(refusal.ruling, sizes)]
         return [*found, *([refused] if refused else [])]
 
     def _plan(self, one: Recording | Refusal, other: Recording | Refusal, sizes: Sizes) -> RecordedLaunchPlan:
@@ -164,7 +164,7 @@ class Lifted:
         return plan_of(self.problem, self.program.entries, one, other, self.bound.initial, returned)
 
 
-def _there(ruling: Ruling, sizes: Sizes) -> Ruling:
+def there(ruling: Ruling, sizes: Sizes) -> Ruling:
     """The same, with where it was."""
     at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {at}).")

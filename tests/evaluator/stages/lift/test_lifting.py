@@ -64,7 +64,7 @@ def test_host_code_is_recorded_at_the_scalars_of_a_trial(toolbox):
 def test_what_was_recorded_travels_and_nothing_else_can_be_asked_there(toolbox):
     planned = built(STRUCT, toolbox)
     secret = os.urandom(32)
-    record_ahead(planned, secret, timed_too=True)
+    record_ahead(planned, toolbox, secret, timed_too=True)
     sent = JudgeRequest(planned.program, planned.checked_plan, Settings(), local_memory=False, secret=secret)
     arrived = JudgeRequest.from_json(sent.to_json()).checked_plan
     for trial in plan_trials(ADD, Settings(), Seed(secret).generator(), timed_too=True):
