@@ -1,8 +1,13 @@
-"""What compiling says to the author of a source that gives no program."""
+"""What compiling says to the author of a source that gives no program; and what nvcc gave, as it is kept."""
 
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from common.contract import Phase, Status
+from common.contract import Diagnostic, Phase, Status
+from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import Ruling
 
 MAX_IMAGE_BYTES: Final = 64 << 20
@@ -42,3 +47,39 @@ def no_kernel(source: str) -> Ruling:
     else:
         hint = "Write at least one `__global__ void name(…)` function."
     return ruling("invalid_submission", "The source compiles, but there is no kernel in it.", hint)
+
+
+@dataclass(frozen=True)
+class FrontResult:
+    """What nvcc gave, as it is cached."""
+
+    ruling: Ruling | None
+    diagnostics: tuple[Diagnostic, ...]
+    entries: tuple[Entry, ...] = ()
+    ptx: str = ""
+    canonical_sha256: str = ""
+
+    def packed(self) -> dict[str, bytes]:
+        """As the cache holds it."""
+        facts = {
+            "ruling": dataclasses.asdict(self.ruling) if self.ruling else None,
+            "diagnostics": [one.model_dump(mode="json") for one in self.diagnostics],
+            "entries": [dataclasses.asdict(entry) for entry in self.entries],
+            "canonical_sha256": self.canonical_sha256,
+        }
+        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
+
+    @staticmethod
+    def unpacked(entry: Mapping[str, bytes]) -> "FrontResult":
+        """What `packed` gave."""
+        facts = json.loads(entry["facts"])
+        return FrontResult(
+            ruling(**facts["ruling"]) if facts["ruling"] else None,
+            tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
+            tuple(
+                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
+                for one in facts["entries"]
+            ),
+            entry["ptx"].decode(),
+            facts["canonical_sha256"],
+        )

@@ -19,7 +19,7 @@ from evaluator.python_command import own_python, this_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
-from evaluator.stages.lift.host_runs import HostCall, ending_of, run_untrusted, tensor_bytes
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, ending_of, run_untrusted
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
 
 _TRACE_S: Final = 20.0
@@ -100,7 +100,7 @@ class Solution:
         for (sizes, _), call in zip(points, found.calls, strict=True):
             if call.refusal is not None:
                 return [*made, _refused(call.refusal)]
-            made.append(HostCall(tensor_bytes(self.problem, sizes), call.lines))
+            made.append(HostCall(bytes_of_tensors(self.problem, sizes), call.lines))
         return made
 
     def _run(self, points: Sequence[Point]) -> _Found:
