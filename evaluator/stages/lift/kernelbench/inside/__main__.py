@@ -4,6 +4,7 @@ The request is JSON in `request.json`: for each call, sizes, scalars, the proble
 text, `reference.py` the problem's own, where it has one.
 """
 
+import ast
 import inspect
 import json
 import os
@@ -130,6 +131,14 @@ def answer(solution: dict[str, Any], reference: dict[str, Any] | None, call: dic
         return refused_call("error", f"{type(error).__name__}: {error}", error)
 
 
+def lines_of(texts: list[str]) -> list[int]:
+    """Where each text begins in the solution; 0 where it is made in another way."""
+    tree = ast.parse(Path(_TEXT).read_text(encoding="utf-8"))
+    held = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    places = {one.value: one.lineno for one in held}
+    return [places.get(text, 0) for text in texts]
+
+
 def refused_call(why: str, what: str, error: BaseException) -> dict[str, Any]:
     """What went wrong, and in which line of the solution."""
     lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == _TEXT]
@@ -147,6 +156,8 @@ def main() -> None:
             raise MisfitError("it defines no class ModelNew")
         reference = executed(_REFERENCE) if os.path.exists(_REFERENCE) else None
         found["calls"] = [answer(solution, reference, call) for call in request["calls"]]
+        for module in torch_module.MODULES:
+            module["lines"] = lines_of(module["sources"])
         # Some compile when a model is made: the same for each of them.
         found["modules"] = [
             one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]
