@@ -9,7 +9,6 @@ no new cubin.
 import dataclasses
 import functools
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -22,13 +21,12 @@ from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Settings, Severity
 from common.source_lines import lines_of
-from evaluator.backends.session import Entry, Parameter, Program
+from evaluator.backends.session import Entry, Program
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
 from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
-from evaluator.stages.compile.beside import Beside
 from evaluator.stages.compile.canonical_ptx import canonical_ptx, placeless, without_debug
 from evaluator.stages.compile.compiler_exit import (
     crash,
@@ -43,6 +41,7 @@ from evaluator.stages.compile.kernel_entries import count_entries, entries, entr
 from evaluator.stages.compile.rulings import (
     MAX_IMAGE_BYTES,
     MAX_KERNELS,
+    FrontResult,
     first_error,
     image_too_large,
     no_kernel,
@@ -50,7 +49,7 @@ from evaluator.stages.compile.rulings import (
     too_many_kernels,
 )
 from evaluator.stages.compile.source_signatures import signatures
-from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.screen.lexer import without_plan
 
 _MATH: Final = "fmad|ftz|prec-div|prec-sqrt"
@@ -144,40 +143,6 @@ def assemble_source(
     )
 
 
-@dataclass(frozen=True)
-class _Front:
-    """What nvcc gave, as it is cached."""
-
-    ruling: Ruling | None
-    diagnostics: tuple[Diagnostic, ...]
-    entries: tuple[Entry, ...] = ()
-    ptx: str = ""
-    canonical_sha256: str = ""
-
-    def packed(self) -> dict[str, bytes]:
-        facts = {
-            "ruling": dataclasses.asdict(self.ruling) if self.ruling else None,
-            "diagnostics": [one.model_dump(mode="json") for one in self.diagnostics],
-            "entries": [dataclasses.asdict(entry) for entry in self.entries],
-            "canonical_sha256": self.canonical_sha256,
-        }
-        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
-
-    @staticmethod
-    def unpacked(entry: Mapping[str, bytes]) -> "_Front":
-        facts = json.loads(entry["facts"])
-        return _Front(
-            ruling(**facts["ruling"]) if facts["ruling"] else None,
-            tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
-            tuple(
-                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
-                for one in facts["entries"]
-            ),
-            entry["ptx"].decode(),
-            facts["canonical_sha256"],
-        )
-
-
 class _Compilation:
     """One call of `compile_source`."""
 
@@ -215,7 +180,7 @@ class _Compilation:
             files = [part for name, held in sorted(self.beside.files.items()) for part in (name, held)]
             key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest, *files)
             made, front_hit = self._cached(key, lambda: self._front(text).packed())
-            front = _Front.unpacked(made)
+            front = FrontResult.unpacked(made)
             if front.ruling is not None:
                 return self._ended(
                     front.ruling, cached=front_hit, diagnostics=front.diagnostics, source_sha256=digest
@@ -295,7 +260,7 @@ class _Compilation:
 
     # --- nvcc ------------------------------------------------------------------------------------------------------
 
-    def _front(self, text: bytes) -> _Front:
+    def _front(self, text: bytes) -> FrontResult:
         """nvcc, twice at the same time where once does not tell the kernels' parameters.
 
         What is returned depends on source, flags and toolchain only.
@@ -311,12 +276,12 @@ class _Compilation:
             debug = debug_run.result() if debug_run else None
         foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
         if foreign is not None:
-            return self._lasting(_Front(foreign, ()), run)
+            return self._lasting(FrontResult(foreign, ()), run)
         stderr = run.stderr.decode(errors="replace")
         told = diagnostics.parse_diagnostics(stderr, self.source, self.toolchain.headers)
         self._check_limits(run, "nvcc")
         if run.exit_code != 0:
-            front = _Front(self._compile_error(told, crash(run)), told)
+            front = FrontResult(self._compile_error(told, crash(run)), told)
             if not any(one.severity is Severity.ERROR for one in told):
                 raise _DoubtfulError(front.packed())
             return self._lasting(front, run)
@@ -325,7 +290,7 @@ class _Compilation:
             raise _UncacheableError(image_too_large("PTX"))
         ptx = placeless(run.files[_PTX], self.toolchain.headers)
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
-            return _Front(too_many_kernels(kernels), told)
+            return FrontResult(too_many_kernels(kernels), told)
         if plain and (written := entries_as_written(ptx, plain)):
             return self._lasting(self._made(told, written, ptx), run)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
@@ -338,19 +303,19 @@ class _Compilation:
                 debug_ptx = placeless(debug.files[_PTX], self.toolchain.headers)
         found = entries(ptx, debug_ptx)
         if not found:
-            return _Front(no_kernel(self.source), told)
+            return FrontResult(no_kernel(self.source), told)
         return self._lasting(self._made(told, found, ptx), debug or run)
 
     @staticmethod
-    def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> _Front:
-        return _Front(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
+    def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> FrontResult:
+        return FrontResult(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
 
     def _debug_run(self, text: bytes) -> JobResult:
         # Both see one set of macros, so that the source cannot be one thing to run and another to describe.
         flags = ("-G", "-U__CUDACC_DEBUG__", *(flag for flag in self.flags if flag != "-lineinfo"))
         return self._run(self._nvcc_job(text, flags, (_PTX,)))
 
-    def _lasting(self, front: _Front, run: JobResult) -> _Front:
+    def _lasting(self, front: FrontResult, run: JobResult) -> FrontResult:
         """`front`, if the compiler said what it is for; raises _DoubtfulError if it crashed or was silent."""
         if run.exit_code != 0 and not refused(run):
             raise _DoubtfulError(front.packed())
@@ -422,7 +387,7 @@ class _Compilation:
 
     # --- ptxas -----------------------------------------------------------------------------------------------------
 
-    def _back(self, front: _Front, front_hit: bool, source_sha256: str) -> Compiled:
+    def _back(self, front: FrontResult, front_hit: bool, source_sha256: str) -> Compiled:
         assembled, numbers = without_debug(front.ptx)
         key = key_of(_CUBIN_RULES, assembled, self.arch, " ".join(self.for_ptxas), self.toolchain.digest)
         made, hit = self._cached(key, lambda: self._assemble(assembled))

@@ -1,10 +1,14 @@
-"""What compiling says to the author of a source that gives no program."""
+"""What compiling says to the author of a source that gives no program; and what nvcc gave, as it is kept."""
 
-from collections.abc import Sequence
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from common.contract import Diagnostic, Phase, Status
 from common.source_lines import lines_of
+from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import Ruling
 from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
@@ -59,3 +63,39 @@ def first_error(errors: Sequence[Diagnostic], source: str) -> Ruling:
     if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
         quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
     return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
+
+
+@dataclass(frozen=True)
+class FrontResult:
+    """What nvcc gave, as it is cached."""
+
+    ruling: Ruling | None
+    diagnostics: tuple[Diagnostic, ...]
+    entries: tuple[Entry, ...] = ()
+    ptx: str = ""
+    canonical_sha256: str = ""
+
+    def packed(self) -> dict[str, bytes]:
+        """As the cache holds it."""
+        facts = {
+            "ruling": dataclasses.asdict(self.ruling) if self.ruling else None,
+            "diagnostics": [one.model_dump(mode="json") for one in self.diagnostics],
+            "entries": [dataclasses.asdict(entry) for entry in self.entries],
+            "canonical_sha256": self.canonical_sha256,
+        }
+        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
+
+    @staticmethod
+    def unpacked(entry: Mapping[str, bytes]) -> "FrontResult":
+        """What `packed` gave."""
+        facts = json.loads(entry["facts"])
+        return FrontResult(
+            ruling(**facts["ruling"]) if facts["ruling"] else None,
+            tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
+            tuple(
+                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
+                for one in facts["entries"]
+            ),
+            entry["ptx"].decode(),
+            facts["canonical_sha256"],
+        )

@@ -21,10 +21,9 @@ from evaluator.errors import ToolchainMissingError
 from evaluator.sandbox.retry import in_tries
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics
-from evaluator.stages.compile.beside import Beside
 from evaluator.stages.compile.compiler_exit import out_of_memory, refused, said, until_it_tells
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
-from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.host_runs import ending_of, nothing_to_run, run_untrusted

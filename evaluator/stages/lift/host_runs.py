@@ -37,7 +37,7 @@ class HostCall:
         return " ".join(map(str, fields))
 
 
-def tensor_bytes(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
+def bytes_of_tensors(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
     """Of each input and then each output."""
     tensors = (*problem.inputs, *problem.outputs)
     return tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)

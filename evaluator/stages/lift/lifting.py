@@ -11,15 +11,14 @@ from evaluator.disk_cache import Cache
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
-from evaluator.stages.compile.beside import Beside
 from evaluator.stages.compile.kernel_entries import launch_bounds
-from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, bind, call_values
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
 from evaluator.stages.lift.host_program import HostBuild, HostForm, HostProgram, form_of_entry
-from evaluator.stages.lift.host_runs import HostCall, record, tensor_bytes
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, record
 from evaluator.stages.lift.recorded_steps import plan_of
 from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
 from evaluator.stages.lift.target_device import device_line, kernel_lines
@@ -86,7 +85,7 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
 
         def call_at(sizes: Sizes, scalars: Scalars) -> HostCall:
             values = call_values(problem, found.names, signature.parameters, sizes, scalars)
-            return HostCall(tensor_bytes(problem, sizes), tuple(values))
+            return HostCall(bytes_of_tensors(problem, sizes), tuple(values))
 
         return BoundHostCode(found.said, each(call_at), found.initial)
 

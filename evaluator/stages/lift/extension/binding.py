@@ -11,7 +11,7 @@ from common.contract import Status
 from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.host_runs import HostCall, tensor_bytes
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
 from evaluator.stages.screen.lexer import SourceText
 
 SCALAR_TYPES: Final = {
@@ -88,7 +88,7 @@ class ExtensionBinding:
         many = len(lines)
         lines.append(f"call {self.function.name.encode().hex()} {many} {' '.join(map(str, range(many)))}".rstrip())
         lines.append(f"give 1 {many}")
-        return HostCall(tensor_bytes(problem, sizes), tuple(lines))
+        return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
 
 
 def bind_extension(problem: Problem, source: str, signature: ExtensionSignature) -> ExtensionBinding:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from common.contract import Diagnostic, Severity
-from evaluator.stages.compile.beside import Beside
+from evaluator.stages.compile.toolchain import Beside
 from evaluator.stages.screen.lexer import SourceText
 
 INCLUDE: Final = Path(__file__).parent / "include"
@@ -92,9 +92,9 @@ _IN_STD: Final = re.compile(r"\bstd\s*::\s*(\w+)")
 _USES_STD: Final = re.compile(r"\busing\s+namespace\s+std\b")
 _C_HEADERS: Final = ("cassert", "climits", "cmath", "cstdio", "cstdlib")
 _MACROS: Final = {
-    "ASSAY_HALF": re.compile(r"[Hh]alf|HALF|[Bb]float|BFloat|BF16|bf16|fp16"),
-    "ASSAY_ACCESSORS": re.compile(r"[Aa]ccessor|PtrTraits"),
-    "ASSAY_DISPATCH": re.compile(r"\bAT_DISPATCH"),
+    "HALF_OF_ASSAY": re.compile(r"[Hh]alf|HALF|[Bb]float|BFloat|BF16|bf16|fp16"),
+    "ACCESSORS_OF_ASSAY": re.compile(r"[Aa]ccessor|PtrTraits"),
+    "DISPATCH_OF_ASSAY": re.compile(r"\bAT_DISPATCH"),
 }
 
 

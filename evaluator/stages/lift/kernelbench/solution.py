@@ -1,6 +1,5 @@
 """A solution in KernelBench's form as host code: the C++ that it compiles, and what its forward passes to that."""
 
-import ast
 import json
 import re
 import signal
@@ -19,7 +18,7 @@ from evaluator.python_command import own_python, this_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
-from evaluator.stages.lift.host_runs import HostCall, ending_of, run_untrusted, tensor_bytes
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, ending_of, run_untrusted
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
 
 _TRACE_S: Final = 20.0
@@ -49,6 +48,8 @@ class _Call(Wire):
 
 class _Module(Wire):
     sources: Annotated[tuple[_Text, ...], Field(max_length=16)]
+    lines: Annotated[tuple[Annotated[StrictInt, Field(ge=0, le=1 << 20)], ...], Field(max_length=16)]
+    """Where each begins in the solution; 0 where that cannot be told."""
     functions: (
         Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,200}$")], ...], Field(max_length=64)] | None
     )
@@ -100,7 +101,7 @@ class Solution:
         for (sizes, _), call in zip(points, found.calls, strict=True):
             if call.refusal is not None:
                 return [*made, _refused(call.refusal)]
-            made.append(HostCall(tensor_bytes(self.problem, sizes), call.lines))
+            made.append(HostCall(bytes_of_tensors(self.problem, sizes), call.lines))
         return made
 
     def _run(self, points: Sequence[Point]) -> _Found:
@@ -132,7 +133,7 @@ class Solution:
             ) from None
         if found.refusal is not None:
             raise _refused(found.refusal)
-        if len(found.calls) != len(points):
+        if len(found.calls) != len(points) or any(len(one.lines) != len(one.sources) for one in found.modules):
             raise LiftRefusedError(
                 Status.REJECTED,
                 "What was recorded of forward is not what the recorder writes: the solution has written it itself.",
@@ -209,8 +210,9 @@ def _flags(modules: Sequence[_Module]) -> tuple[str, ...]:
 
 def _text(source: str, modules: Sequence[_Module]) -> str:
     """All sources as one text of C++, each at the lines that it has in the solution where that can be told."""
-    places = _places(source)
-    texts = [text for module in modules for text in module.sources if text.strip()]
+    begun = [pair for module in modules for pair in zip(module.sources, module.lines, strict=True)]
+    places = {text: line for text, line in begun if line}
+    texts = [text for text, _ in begun if text.strip()]
     lines: list[str] = []
     later: list[str] = []
     for text in sorted(texts, key=lambda one: places.get(one, 1 << 30)):
@@ -232,12 +234,3 @@ def _text(source: str, modules: Sequence[_Module]) -> str:
     # As load_inline does; in the first line, so that no line moves.
     first = lines[0]
     return "\n".join([_ALWAYS if not first.strip() else f"{_ALWAYS}\n{first}", *lines[1:]]) + "\n"
-
-
-def _places(source: str) -> dict[str, int]:
-    """The line at which each text in the solution begins."""
-    return {
-        node.value: node.lineno
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }

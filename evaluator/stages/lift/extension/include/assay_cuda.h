@@ -149,7 +149,7 @@ inline void synchronize(int64_t = -1) { cudaDeviceSynchronize(); }
 #define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int64_t)
 template <typename T> __device__ inline T gpuAtomicAdd(T *address, T value) { return atomicAdd(address, value); }
 template <typename T> __device__ inline void gpuAtomicAddNoReturn(T *address, T value) { atomicAdd(address, value); }
-#ifdef ASSAY_HALF
+#ifdef HALF_OF_ASSAY
 template <> __device__ inline c10::Half gpuAtomicAdd(c10::Half *address, c10::Half value) {
     return atomicAdd((__half *)address, (__half)value);
 }

@@ -276,12 +276,12 @@ struct NoGradGuard {
 };
 } // namespace torch
 
-#ifdef ASSAY_HALF
+#ifdef HALF_OF_ASSAY
 #include "assay_half.h"
 #endif
-#ifdef ASSAY_ACCESSORS
+#ifdef ACCESSORS_OF_ASSAY
 #include "assay_accessors.h"
 #endif
-#ifdef ASSAY_DISPATCH
+#ifdef DISPATCH_OF_ASSAY
 #include "assay_dispatch.h"
 #endif

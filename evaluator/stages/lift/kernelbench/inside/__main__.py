@@ -4,6 +4,7 @@ The request is JSON in `request.json`: for each call, sizes, scalars, the proble
 text, `reference.py` the problem's own, where it has one.
 """
 
+import ast
 import inspect
 import json
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluator.stages.lift.kernelbench.inside import tensors, torch_module
-from evaluator.stages.lift.kernelbench.inside.tensors import DTYPES, RefusedError, Script, Tensor
+from evaluator.stages.lift.kernelbench.inside.tensors import DTYPES, PassedTensor, Script, UnrecordableError
 
 _TEXT: Final = "solution.py"
 _REFERENCE: Final = "reference.py"
@@ -58,21 +59,23 @@ def traced(model: Any, call: dict[str, Any]) -> list[str]:
     """The script of one call of forward."""
     script = Script()
     tensors.CURRENT[:] = [script]
-    inputs: dict[str, Tensor] = {}
+    inputs: dict[str, PassedTensor] = {}
     for at, one in enumerate(call["inputs"]):
         dtype = DTYPES[one["type"]]
-        inputs[one["name"]] = Tensor(one["shape"], dtype, script.add("tensor", at, dtype.number, *one["shape"]))
+        inputs[one["name"]] = PassedTensor(one["shape"], dtype, script.add("tensor", at, dtype.number, *one["shape"]))
     arguments, used = arguments_of(model, inputs, {**call["sizes"], **call["scalars"]})
     bind_state(model, {name: one for name, one in inputs.items() if name not in used})
     returned = model(*arguments)
     for one in returned if isinstance(returned, list | tuple) else [returned]:
-        if not isinstance(one, Tensor):
+        if not isinstance(one, PassedTensor):
             raise MisfitError(f"forward returns a {type(one).__name__} where a tensor belongs")
         script.add("give", one.ref())
     return script.lines
 
 
-def arguments_of(model: Any, inputs: dict[str, Tensor], numbers: dict[str, float]) -> tuple[list[Any], list[str]]:
+def arguments_of(
+    model: Any, inputs: dict[str, PassedTensor], numbers: dict[str, float]
+) -> tuple[list[Any], list[str]]:
     """What forward is called with, and the inputs among it: by name, and what has another name by order."""
     parameters = list(inspect.signature(model.forward).parameters.values())
     plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
@@ -98,7 +101,7 @@ def arguments_of(model: Any, inputs: dict[str, Tensor], numbers: dict[str, float
     return given, used
 
 
-def bind_state(model: Any, inputs: dict[str, Tensor]) -> None:
+def bind_state(model: Any, inputs: dict[str, PassedTensor]) -> None:
     """The model's parameters as inputs of the problem: by name and shape, the others by shape, in order."""
     state = list(model.named_parameters())
     left = dict(inputs)
@@ -120,15 +123,23 @@ def answer(solution: dict[str, Any], reference: dict[str, Any] | None, call: dic
     tensors.CURRENT.clear()
     try:
         return {"lines": traced(made(solution, reference, call), call)}
-    except RefusedError as refused:
-        return refusal(refused.why, refused.what, refused)
+    except UnrecordableError as refused:
+        return refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:
-        return refusal("misfit", str(misfit), misfit)
+        return refused_call("misfit", str(misfit), misfit)
     except Exception as error:
-        return refusal("error", f"{type(error).__name__}: {error}", error)
+        return refused_call("error", f"{type(error).__name__}: {error}", error)
 
 
-def refusal(why: str, what: str, error: BaseException) -> dict[str, Any]:
+def lines_of(texts: list[str]) -> list[int]:
+    """Where each text begins in the solution; 0 where it is made in another way."""
+    tree = ast.parse(Path(_TEXT).read_text(encoding="utf-8"))
+    held = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    places = {one.value: one.lineno for one in held}
+    return [places.get(text, 0) for text in texts]
+
+
+def refused_call(why: str, what: str, error: BaseException) -> dict[str, Any]:
     """What went wrong, and in which line of the solution."""
     lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == _TEXT]
     return {"refusal": {"why": why, "what": what[:300], "line": lines[-1] if lines else 0}}
@@ -137,7 +148,7 @@ def refusal(why: str, what: str, error: BaseException) -> dict[str, Any]:
 def main() -> None:
     """Answer the request."""
     request = json.loads(Path("request.json").read_text(encoding="utf-8"))
-    torch_module.install()
+    torch_module.install_torch()
     found: dict[str, Any] = {"modules": [], "calls": []}
     try:
         solution = executed(_TEXT)
@@ -145,20 +156,22 @@ def main() -> None:
             raise MisfitError("it defines no class ModelNew")
         reference = executed(_REFERENCE) if os.path.exists(_REFERENCE) else None
         found["calls"] = [answer(solution, reference, call) for call in request["calls"]]
+        for module in torch_module.MODULES:
+            module["lines"] = lines_of(module["sources"])
         # Some compile when a model is made: the same for each of them.
         found["modules"] = [
             one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]
         ]
-    except RefusedError as refused:
-        found |= refusal(refused.why, refused.what, refused)
+    except UnrecordableError as refused:
+        found |= refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:
-        found |= refusal("misfit", str(misfit), misfit)
+        found |= refused_call("misfit", str(misfit), misfit)
     except SyntaxError as error:
         found |= {"refusal": {"why": "misfit", "what": f"it is no Python: {error.msg}", "line": error.lineno or 0}}
     except ImportError as error:
-        found |= refusal("other", f"imports {error.name}", error)
+        found |= refused_call("other", f"imports {error.name}", error)
     except Exception as error:
-        found |= refusal("error", f"{type(error).__name__}: {error}", error)
+        found |= refused_call("error", f"{type(error).__name__}: {error}", error)
     Path(_OUTPUT).write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 
-class RefusedError(BaseException):
+class UnrecordableError(BaseException):
     """What a solution does and cannot be written down. It is no Exception, so that no solution takes it for one."""
 
     def __init__(self, why: str, what: str) -> None:
@@ -19,10 +19,10 @@ class RefusedError(BaseException):
 
 def operator_called(name: str) -> NoReturn:
     """Refuse an operator, by its name."""
-    raise RefusedError("operator", name)
+    raise UnrecordableError("operator", name)
 
 
-class DType:
+class ElementType:
     """An element type."""
 
     def __init__(self, name: str, number: int, size: int, is_floating_point: bool) -> None:
@@ -36,19 +36,19 @@ class DType:
 DTYPES: Final = {
     one.name: one
     for one in (
-        DType("uint8", 0, 1, False),
-        DType("int8", 1, 1, False),
-        DType("int16", 2, 2, False),
-        DType("int32", 3, 4, False),
-        DType("int64", 4, 8, False),
-        DType("float16", 5, 2, True),
-        DType("float32", 6, 4, True),
-        DType("float64", 7, 8, True),
-        DType("bool", 11, 1, False),
-        DType("bfloat16", 15, 2, True),
-        DType("uint16", 27, 2, False),
-        DType("uint32", 28, 4, False),
-        DType("uint64", 29, 8, False),
+        ElementType("uint8", 0, 1, False),
+        ElementType("int8", 1, 1, False),
+        ElementType("int16", 2, 2, False),
+        ElementType("int32", 3, 4, False),
+        ElementType("int64", 4, 8, False),
+        ElementType("float16", 5, 2, True),
+        ElementType("float32", 6, 4, True),
+        ElementType("float64", 7, 8, True),
+        ElementType("bool", 11, 1, False),
+        ElementType("bfloat16", 15, 2, True),
+        ElementType("uint16", 27, 2, False),
+        ElementType("uint32", 28, 4, False),
+        ElementType("uint64", 29, 8, False),
     )
 }
 
@@ -73,7 +73,7 @@ CURRENT: list[Script] = []
 def script() -> Script:
     """Of the call that is under way."""
     if not CURRENT:
-        raise RefusedError("other", "calls a function of its module before forward is called")
+        raise UnrecordableError("other", "calls a function of its module before forward is called")
     return CURRENT[-1]
 
 
@@ -84,7 +84,7 @@ class Size(tuple[int, ...]):
         return math.prod(self)
 
 
-class Tensor:
+class PassedTensor:
     """A tensor of the problem, one that was allocated, or what a function returned, whose shape nobody knows."""
 
     is_cuda = True
@@ -94,7 +94,7 @@ class Tensor:
     is_leaf = True
 
     def __init__(
-        self, shape: Sequence[int] | None, dtype: DType | None, ref: int | None, fill: float | None = None
+        self, shape: Sequence[int] | None, dtype: ElementType | None, ref: int | None, fill: float | None = None
     ) -> None:
         self._shape, self._dtype, self._fill = None if shape is None else Size(shape), dtype, fill
         self._allocated = False
@@ -114,7 +114,7 @@ class Tensor:
         held = self._ref
         if held is None:
             if not self._allocated:
-                raise RefusedError(
+                raise UnrecordableError(
                     "other", "passes on a tensor whose contents are random, or are none of the problem's"
                 )
             assert self._shape is not None
@@ -127,21 +127,21 @@ class Tensor:
     @property
     def shape(self) -> Size:
         if self._shape is None:
-            raise RefusedError("other", "asks for the shape of what a function of its module returned")
+            raise UnrecordableError("other", "asks for the shape of what a function of its module returned")
         return self._shape
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> ElementType:
         if self._dtype is None:
-            raise RefusedError("other", "asks for the type of what a function of its module returned")
+            raise UnrecordableError("other", "asks for the type of what a function of its module returned")
         return self._dtype
 
     @property
-    def device(self) -> "Device":
-        return Device("cuda:0")
+    def device(self) -> "NamedDevice":
+        return NamedDevice("cuda:0")
 
     @property
-    def data(self) -> "Tensor":
+    def data(self) -> "PassedTensor":
         return self
 
     @property
@@ -149,7 +149,7 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def T(self) -> "Tensor":  # noqa: N802
+    def T(self) -> "PassedTensor":  # noqa: N802
         return self.t()
 
     def dim(self) -> int:
@@ -176,16 +176,16 @@ class Tensor:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def _viewed(self, what: str, *numbers: int, shape: Sequence[int] | None = None) -> "Tensor":
-        return Tensor(shape, self._dtype, script().add(what, self.ref(), *numbers))
+    def _viewed(self, what: str, *numbers: int, shape: Sequence[int] | None = None) -> "PassedTensor":
+        return PassedTensor(shape, self._dtype, script().add(what, self.ref(), *numbers))
 
-    def view(self, *sizes: Any) -> "Tensor":
+    def view(self, *sizes: Any) -> "PassedTensor":
         return self._reshaped("view", sizes)
 
-    def reshape(self, *sizes: Any) -> "Tensor":
+    def reshape(self, *sizes: Any) -> "PassedTensor":
         return self._reshaped("reshape", sizes)
 
-    def _reshaped(self, what: str, sizes: tuple[Any, ...]) -> "Tensor":
+    def _reshaped(self, what: str, sizes: tuple[Any, ...]) -> "PassedTensor":
         wanted = _sizes(sizes)
         known = wanted if -1 not in wanted else None
         if known is None and self._shape is not None and wanted.count(-1) == 1:
@@ -193,20 +193,20 @@ class Tensor:
             known = tuple(self._shape.numel() // max(rest, 1) if one == -1 else one for one in wanted)
         return self._viewed(what, *wanted, shape=known)
 
-    def view_as(self, other: "Tensor") -> "Tensor":
+    def view_as(self, other: "PassedTensor") -> "PassedTensor":
         return self.view(*other.shape)
 
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "PassedTensor":
         shape = None
         if self._shape is not None and self._shape:
             first, last = start_dim % self.ndim, end_dim % self.ndim
             shape = (*self._shape[:first], math.prod(self._shape[first : last + 1]), *self._shape[last + 1 :])
         return self._viewed("flatten", start_dim, end_dim, shape=shape)
 
-    def t(self) -> "Tensor":
+    def t(self) -> "PassedTensor":
         return self.transpose(0, 1)
 
-    def transpose(self, a: int, b: int) -> "Tensor":
+    def transpose(self, a: int, b: int) -> "PassedTensor":
         shape = None
         if self._shape is not None:
             changed = list(self._shape)
@@ -214,71 +214,71 @@ class Tensor:
             shape = changed
         return self._viewed("transpose", a, b, shape=shape)
 
-    def permute(self, *dims: Any) -> "Tensor":
+    def permute(self, *dims: Any) -> "PassedTensor":
         order = _sizes(dims)
         shape = None if self._shape is None else [self._shape[one] for one in order]
         return self._viewed("permute", *order, shape=shape)
 
-    def squeeze(self, dim: int | None = None) -> "Tensor":
+    def squeeze(self, dim: int | None = None) -> "PassedTensor":
         shape = None
         if self._shape is not None:
             at = None if dim is None else dim % max(self.ndim, 1)
             shape = [one for i, one in enumerate(self._shape) if one != 1 or at not in (None, i)]
         return self._viewed("squeeze", *(() if dim is None else (dim,)), shape=shape)
 
-    def unsqueeze(self, dim: int) -> "Tensor":
+    def unsqueeze(self, dim: int) -> "PassedTensor":
         shape = None
         if self._shape is not None:
             at = dim if dim >= 0 else dim + self.ndim + 1
             shape = [*self._shape[:at], 1, *self._shape[at:]]
         return self._viewed("unsqueeze", dim, shape=shape)
 
-    def contiguous(self, *_: Any, **__: Any) -> "Tensor":
+    def contiguous(self, *_: Any, **__: Any) -> "PassedTensor":
         return (
-            Tensor(self._shape, self._dtype, script().add("contiguous", self.ref()))
+            PassedTensor(self._shape, self._dtype, script().add("contiguous", self.ref()))
             if self._ref is not None
             else self
         )
 
-    def clone(self, *_: Any, **__: Any) -> "Tensor":
-        return Tensor(self._shape, self._dtype, script().add("copy", self.ref()))
+    def clone(self, *_: Any, **__: Any) -> "PassedTensor":
+        return PassedTensor(self._shape, self._dtype, script().add("copy", self.ref()))
 
-    def detach(self) -> "Tensor":
+    def detach(self) -> "PassedTensor":
         return self
 
-    def requires_grad_(self, *_: Any) -> "Tensor":
+    def requires_grad_(self, *_: Any) -> "PassedTensor":
         return self
 
-    def cuda(self, *_: Any, **__: Any) -> "Tensor":
+    def cuda(self, *_: Any, **__: Any) -> "PassedTensor":
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> "Tensor":
+    def to(self, *args: Any, **kwargs: Any) -> "PassedTensor":
         for one in (*args, *kwargs.values()):
-            if isinstance(one, DType) and one is not self.dtype:
+            if isinstance(one, ElementType) and one is not self.dtype:
                 operator_called("to")
             if str(one).startswith("cpu"):
-                raise RefusedError("reads", "to")
+                raise UnrecordableError("reads", "to")
         return self
 
-    def float(self) -> "Tensor":
+    def float(self) -> "PassedTensor":
         return self.to(DTYPES["float32"])
 
-    def half(self) -> "Tensor":
+    def half(self) -> "PassedTensor":
         return self.to(DTYPES["float16"])
 
     def item(self) -> NoReturn:
-        raise RefusedError("reads", "item")
+        raise UnrecordableError("reads", "item")
 
     cpu = numpy = tolist = __bool__ = __float__ = __int__ = __index__ = item
 
-    def __getitem__(self, index: Any) -> "Tensor":
+    def __getitem__(self, index: Any) -> "PassedTensor":
         if isinstance(index, int) and self._shape is None:
-            return Tensor(None, None, script().add("index", self.ref(), index))
+            return PassedTensor(None, None, script().add("index", self.ref(), index))
         if isinstance(index, int):
             return self._viewed("select", 0, index, shape=self.shape[1:])
         operator_called("index")
 
-    def __iter__(self) -> Iterator["Tensor"]:
+    def __iter__(self) -> Iterator["PassedTensor"]:
         """The tensors of several that a function returned: as many as the caller's text has names for."""
         frame = sys._getframe(1)
         for one in dis.get_instructions(frame.f_code):
@@ -286,7 +286,7 @@ class Tensor:
                 return iter([self[at] for at in range(one.arg)])
         if self._shape is not None:
             return iter([self[at] for at in range(self.shape[0])])
-        raise RefusedError("other", "goes through what a function of its module returned")
+        raise UnrecordableError("other", "goes through what a function of its module returned")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -294,7 +294,7 @@ class Tensor:
         return lambda *_, **__: operator_called(name)
 
 
-class RandomTensor(Tensor):
+class RandomTensor(PassedTensor):
     """One that was drawn: as a parameter it is the problem's, elsewhere nothing that a verdict could be about."""
 
     def _same(self, *_: Any, **__: Any) -> "RandomTensor":
@@ -327,13 +327,13 @@ _SIGNS: Final = [
 ]
 for _sign in _SIGNS:
     for _form in (_sign, f"r{_sign}", f"i{_sign}"):
-        setattr(Tensor, f"__{_form}__", _operator(_sign))
+        setattr(PassedTensor, f"__{_form}__", _operator(_sign))
         setattr(RandomTensor, f"__{_form}__", RandomTensor._same)
 for _name in ("normal_", "uniform_", "mul_", "div_", "add_", "zero_", "fill_", "clamp_"):
     setattr(RandomTensor, _name, RandomTensor._same)
 
 
-class Device:
+class NamedDevice:
     """A device, by its name."""
 
     def __init__(self, name: Any = "cuda", index: int | None = None) -> None:
@@ -359,8 +359,8 @@ def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
 def allocated(fill: float | None) -> Any:
     """`torch.empty`, `zeros`, `ones`."""
 
-    def make(*sizes: Any, dtype: DType | None = None, **_: Any) -> Tensor:
-        made = Tensor(_sizes(sizes), dtype or DTYPES["float32"], None, fill)
+    def make(*sizes: Any, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
+        made = PassedTensor(_sizes(sizes), dtype or DTYPES["float32"], None, fill)
         made._allocated = True
         return made
 
@@ -370,17 +370,17 @@ def allocated(fill: float | None) -> Any:
 def allocated_like(fill: float | None) -> Any:
     """`torch.empty_like` and such."""
 
-    def make(like: Tensor, dtype: DType | None = None, **_: Any) -> Tensor:
+    def make(like: PassedTensor, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
         return allocated(fill)(like.shape, dtype=dtype or like.dtype)  # type: ignore[no-any-return]
 
     return make
 
 
-def full(size: Any, fill_value: float, dtype: DType | None = None, **_: Any) -> Tensor:
+def full(size: Any, fill_value: float, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
     """`torch.full`."""
     return allocated(fill_value)(size, dtype=dtype)  # type: ignore[no-any-return]
 
 
-def drawn(*sizes: Any, dtype: DType | None = None, **_: Any) -> Tensor:
+def drawn_tensor(*sizes: Any, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
     """`torch.randn` and such."""
     return RandomTensor(_sizes(sizes), dtype or DTYPES["float32"], None)

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from evaluator.stages.lift.kernelbench.inside.tensors import (
     DTYPES,
-    Device,
-    RefusedError,
-    Tensor,
+    NamedDevice,
+    PassedTensor,
+    UnrecordableError,
     allocated,
     allocated_like,
-    drawn,
+    drawn_tensor,
     full,
     operator_called,
     script,
@@ -38,12 +38,12 @@ class Refusing:
         """Settings such as `torch.backends.cuda.matmul.allow_tf32` change nothing here."""
 
 
-class Parameter(Tensor):
+class HeldParameter(PassedTensor):
     """A tensor that a module registers: an input of the problem, where it has one like it."""
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        if not isinstance(data, Tensor):
-            raise RefusedError("other", "makes a parameter of something that is no tensor")
+        if not isinstance(data, PassedTensor):
+            raise UnrecordableError("other", "makes a parameter of something that is no tensor")
         made = super().__new__(cls)
         made.__dict__.update(data.__dict__)
         return made
@@ -52,7 +52,7 @@ class Parameter(Tensor):
         """It has all of `data`."""
 
 
-class Module:
+class HoldingModule:
     """`torch.nn.Module`."""
 
     training = True
@@ -69,30 +69,30 @@ class Module:
     def add_module(self, name: str, module: Any) -> None:
         setattr(self, name, module)
 
-    def named_children(self) -> Iterator[tuple[str, "Module"]]:
+    def named_children(self) -> Iterator[tuple[str, "HoldingModule"]]:
         for name, value in vars(self).items():
-            if isinstance(value, Module):
+            if isinstance(value, HoldingModule):
                 yield name, value
 
-    def children(self) -> Iterator["Module"]:
+    def children(self) -> Iterator["HoldingModule"]:
         return (one for _, one in self.named_children())
 
-    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, Tensor]]:
+    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, PassedTensor]]:
         """Parameters and buffers, in the order in which they were set."""
         for name, value in vars(self).items():
-            if isinstance(value, Tensor):
+            if isinstance(value, PassedTensor):
                 yield name, value
         for name, child in self.named_children():
             for inner, value in child.named_parameters():
                 yield f"{name}.{inner}", value
 
-    def parameters(self) -> Iterator[Tensor]:
+    def parameters(self) -> Iterator[PassedTensor]:
         return (one for _, one in self.named_parameters())
 
-    def apply(self, function: Callable[["Module"], Any]) -> "Module":
+    def apply(self, function: Callable[["HoldingModule"], Any]) -> "HoldingModule":
         return self
 
-    def _itself(self, *_: Any, **__: Any) -> "Module":
+    def _itself(self, *_: Any, **__: Any) -> "HoldingModule":
         return self
 
     to = cuda = eval = train = requires_grad_ = float = reset_parameters = _itself
@@ -104,7 +104,7 @@ class Module:
         operator_called(type(self).__name__)
 
 
-class _Sequence(Module):
+class _Sequence(HoldingModule):
     def __init__(self, *modules: Any) -> None:
         held = modules[0] if len(modules) == 1 and isinstance(modules[0], list | tuple) else modules
         for at, one in enumerate(held):
@@ -137,7 +137,7 @@ class ModuleList(_Sequence):
     """`torch.nn.ModuleList`, and of parameters."""
 
 
-class Identity(Module):
+class Identity(HoldingModule):
     """`torch.nn.Identity`."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
@@ -151,17 +151,17 @@ def _tuple(value: Any, many: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,) * many
 
 
-class Linear(Module):
+class Linear(HoldingModule):
     """`torch.nn.Linear`."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, **_: Any) -> None:
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(drawn(out_features, in_features))
-        self.bias = Parameter(drawn(out_features)) if bias else None
+        self.weight = HeldParameter(drawn_tensor(out_features, in_features))
+        self.bias = HeldParameter(drawn_tensor(out_features)) if bias else None
 
 
-def _convolution(name: str, dims: int, transposed: bool) -> type[Module]:
-    class Convolution(Module):
+def _convolution(name: str, dims: int, transposed: bool) -> type[HoldingModule]:
+    class Convolution(HoldingModule):
         def __init__(
             self,
             in_channels: int,
@@ -185,20 +185,20 @@ def _convolution(name: str, dims: int, transposed: bool) -> type[Module]:
             self.padding, self.dilation = _tuple(padding, dims), _tuple(dilation, dims)
             self.output_padding = _tuple(output_padding, dims)
             first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
-            self.weight = Parameter(drawn(first, second // groups, *self.kernel_size))
-            self.bias = Parameter(drawn(out_channels)) if bias else None
+            self.weight = HeldParameter(drawn_tensor(first, second // groups, *self.kernel_size))
+            self.bias = HeldParameter(drawn_tensor(out_channels)) if bias else None
 
     Convolution.__name__ = name
     return Convolution
 
 
-class _Norm(Module):
+class _Norm(HoldingModule):
     def __init__(self, shape: Any, eps: float = 1e-5, affine: bool = True, bias: bool = True, **_: Any) -> None:
         self.eps = eps
         self.normalized_shape = _tuple(shape, 1)
         self.num_features = math.prod(self.normalized_shape)
-        self.weight = Parameter(allocated(1.0)(self.normalized_shape)) if affine else None
-        self.bias = Parameter(allocated(0.0)(self.normalized_shape)) if affine and bias else None
+        self.weight = HeldParameter(allocated(1.0)(self.normalized_shape)) if affine else None
+        self.bias = HeldParameter(allocated(0.0)(self.normalized_shape)) if affine and bias else None
 
 
 class LayerNorm(_Norm):
@@ -230,15 +230,15 @@ class GroupNorm(_Norm):
         self.num_groups, self.num_channels = num_groups, num_channels
 
 
-class Embedding(Module):
+class Embedding(HoldingModule):
     """`torch.nn.Embedding`."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, **_: Any) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.weight = Parameter(drawn(num_embeddings, embedding_dim))
+        self.weight = HeldParameter(drawn_tensor(num_embeddings, embedding_dim))
 
 
-class _Plain(Module):
+class _Plain(HoldingModule):
     """A module without parameters, which computes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -246,7 +246,7 @@ class _Plain(Module):
             setattr(self, name, value)
 
 
-class Function:
+class ForwardFunction:
     """`torch.autograd.Function`: its forward, called at once."""
 
     @classmethod
@@ -282,15 +282,15 @@ class CompiledModule:
         return lambda *args, **kwargs: _called(name, args, kwargs)
 
 
-def _called(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+def _called(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassedTensor:
     if kwargs:
-        raise RefusedError("other", f"calls {name} with arguments by name")
+        raise UnrecordableError("other", f"calls {name} with arguments by name")
     refs = [_written(one) for one in args]
-    return Tensor(None, None, script().add("call", *refs, text=name.encode().hex()))
+    return PassedTensor(None, None, script().add("call", *refs, text=name.encode().hex()))
 
 
 def _written(value: Any) -> int:
-    if isinstance(value, Tensor):
+    if isinstance(value, PassedTensor):
         return value.ref()
     if value is None:
         return script().add("none")
@@ -302,7 +302,7 @@ def _written(value: Any) -> int:
         return script().add("text", text=value.encode().hex() or "-")
     if isinstance(value, list | tuple):
         return script().add("list", *[_written(one) for one in value])
-    raise RefusedError("other", f"passes a {type(value).__name__} to a function of its module")
+    raise UnrecordableError("other", f"passes a {type(value).__name__} to a function of its module")
 
 
 def load_inline(
@@ -400,16 +400,16 @@ class _Named(ModuleType):
         return Refusing(f"{self.__name__}.{name}")
 
 
-def install() -> None:
+def install_torch() -> None:
     """Have `import torch` give what is here."""
     sys.modules["triton"] = None  # type: ignore[assignment]  # its kernels are none that are compiled here
     torch = _module("torch", DTYPES)
     aliases = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32"}
     vars(torch).update({name: DTYPES[one] for name, one in aliases.items()})
     vars(torch).update(
-        Tensor=Tensor,
+        Tensor=PassedTensor,
         Size=tuple,
-        device=Device,
+        device=NamedDevice,
         empty=allocated(None),
         zeros=allocated(0.0),
         ones=allocated(1.0),
@@ -417,22 +417,23 @@ def install() -> None:
         empty_like=allocated_like(None),
         zeros_like=allocated_like(0.0),
         ones_like=allocated_like(1.0),
-        rand=drawn,
-        randn=drawn,
+        rand=drawn_tensor,
+        randn=drawn_tensor,
         no_grad=_guard,
         inference_mode=_guard,
         enable_grad=_guard,
         manual_seed=_quiet,
         set_default_dtype=_quiet,
         set_float32_matmul_precision=_quiet,
-        is_tensor=lambda one: isinstance(one, Tensor),
+        is_tensor=lambda one: isinstance(one, PassedTensor),
         contiguous_format="contiguous",
     )
     layers = {f"Conv{n}d": _convolution(f"Conv{n}d", n, False) for n in _DIMS}
     layers |= {f"ConvTranspose{n}d": _convolution(f"ConvTranspose{n}d", n, True) for n in _DIMS}
     layers |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: type(name, (_Plain,), {}) for name in _PLAIN}
-    own = (Module, Parameter, Sequential, ModuleList, Identity, Linear, LayerNorm, GroupNorm, Embedding)
-    nn = _module("torch.nn", layers | {one.__name__: one for one in own} | {"ParameterList": ModuleList})
+    own: dict[str, Any] = {"Module": HoldingModule, "Parameter": HeldParameter, "ParameterList": ModuleList}
+    own |= {one.__name__: one for one in (Sequential, ModuleList, Identity, Linear, LayerNorm, GroupNorm, Embedding)}
+    nn = _module("torch.nn", layers | own)
     functional = _module("torch.nn.functional", {})
     init = _module("torch.nn.init", {})
     init.__getattr__ = lambda name: lambda tensor, *_, **__: tensor  # type: ignore[method-assign]
@@ -442,9 +443,9 @@ def install() -> None:
         "torch.cuda",
         {"is_available": lambda: True, "synchronize": _quiet, "current_device": lambda: 0, "empty_cache": _quiet},
     )
-    autograd = _module("torch.autograd", {"Function": Function})
+    autograd = _module("torch.autograd", {"Function": ForwardFunction})
     vars(nn).update(
-        functional=functional, init=init, parameter=_module("torch.nn.parameter", {"Parameter": Parameter})
+        functional=functional, init=init, parameter=_module("torch.nn.parameter", {"Parameter": HeldParameter})
     )
     vars(torch).update(nn=nn, utils=utils, cuda=cuda, autograd=autograd)
 
