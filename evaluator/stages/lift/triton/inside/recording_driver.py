@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, Final
 
+from evaluator.stages.lift.triton.inside.dtypes import bfloat16
 from evaluator.stages.lift.triton.inside.memory import Memory, NotRecordedError
 
 _INTEGERS: Final = {
@@ -160,15 +161,8 @@ def _packed(name: str, kind: str, value: Any) -> bytes:
     if kind in _FLOATS:
         return struct.pack(_FLOATS[kind], float(value))
     if kind == "bf16":
-        return _bfloat16(float(value))
+        return bfloat16(float(value))
     raise NotRecordedError(f"an argument of the type {kind} ({name})")
-
-
-def _bfloat16(value: float) -> bytes:
-    bits = int.from_bytes(struct.pack("<f", value), "little")
-    if value == value:
-        bits += 0x7FFF + (bits >> 16 & 1)
-    return (bits >> 16 & 0xFFFF).to_bytes(2, "little")
 
 
 def activate(driver: RecordingDriver) -> None:
