@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final
 
 from evaluator.stages.lift.triton.inside.dtypes import bfloat16
-from evaluator.stages.lift.triton.inside.memory import Memory, NotRecordedError
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 
 _INTEGERS: Final = {
     "i1": (1, True), "i8": (1, True), "i16": (2, True), "i32": (4, True), "i64": (8, True),
@@ -58,7 +58,7 @@ class RecordingDriver:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: RecordedMemory,
         kernels: Kernels,
         capability: int,
         facts: dict[str, int],
@@ -172,7 +172,7 @@ def activate(driver: RecordingDriver) -> None:
     triton.runtime.driver.set_active(driver)
 
 
-def prepare() -> None:
+def stop_at_ptx() -> None:
     """Have Triton compile to PTX and measure nothing when it autotunes, for whichever driver is active."""
     import triton
     from triton.backends import Backend, backends

@@ -156,7 +156,7 @@ def test_kernels_of_one_name_are_told_apart_and_shared_declarations_come_once():
 	.loc	2 8 3
 	ret;
 }
-	.file	1 "/work/kernel.py"
+	.file	1 "/box/kernel.py"
 	.file	2 "/site/triton/language/standard.py"
 	.section	.debug_str
 	{
