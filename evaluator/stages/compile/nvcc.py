@@ -192,10 +192,10 @@ class _Compilation:
     def assembled(self, ptx: str, entries: tuple[Entry, ...], compiler: str, spent_s: float) -> Compiled:
         if (refused := self._choose_flags()) is not None:
             return self._ended(refused)
-        if others := [flag for flag in self.settings.flags if "maxrregcount" not in flag]:
-            hint = "Allowed is -maxrregcount=N (N from 1 to 255); Triton has options of its own, such as num_warps."
-            return self._ended(ruling("invalid_submission", f"The flag {others[0]!r} is one of nvcc's.", hint))
-        self.flags, self.compiler = self.for_ptxas, f"{compiler}, ptxas {self.toolchain.version}"
+        if self.settings.flags:  # ptxas would ignore a bound of registers, since the PTX states the block
+            hint = "Triton has options of its own, such as num_warps and maxnreg."
+            return self._ended(ruling("invalid_submission", "Compiler flags are nvcc's, and this is Triton.", hint))
+        self.flags, self.compiler = (), f"{compiler}, ptxas {self.toolchain.version}"
         self.others_s += spent_s
         try:
             if len(ptx) > MAX_IMAGE_BYTES:

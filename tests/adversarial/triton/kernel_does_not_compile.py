@@ -2,7 +2,7 @@
 # attack: adds a pointer to a pointer
 # expect: compile_error
 # because: Triton says so, with the line
-# message: kernel.py:14
+# message: kernel.py:15
 import torch
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # problem: gelu
-# style: erf of libdevice, eight elements a thread
+# style: erf of libdevice, two elements a thread
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
@@ -16,4 +16,4 @@ def gelu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 def run(x, y):
-    gelu_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024, num_warps=4)
+    gelu_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256, num_warps=4)

@@ -7,7 +7,7 @@ import triton.language as tl
 def configurations():
     return [
         triton.Config({"BM": bm, "BN": bn, "BK": 16}, num_warps=warps, num_stages=stages)
-        for bm, bn, warps, stages in ((32, 64, 4, 2), (32, 32, 2, 3), (64, 32, 4, 2))
+        for bm, bn, warps, stages in ((16, 32, 2, 2), (32, 32, 4, 3), (32, 16, 2, 2))
     ]
 
 

@@ -13,8 +13,9 @@ from pydantic import Field, StrictInt, TypeAdapter, ValidationError
 from common.contract import Settings, Status
 from common.gpu_limits import limits_of
 from common.wire import Wire
+from evaluator.errors import InfrastructureError
 from evaluator.foreign.zygote import python_path, readable_packages
-from evaluator.python_command import own_python
+from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
@@ -98,36 +99,8 @@ class _Batch:
     ) -> None:
         self.calls, self.entry, self.settings = calls, entry, settings
         twice = [{**call, "seed": secrets.randbits(63)} for call in calls for _ in range(2)]
-        request = {
-            **_device_of(target_device(arch), arch),
-            "entry": entry,
-            "run_s": _RUN_S,
-            "compile_s": settings.compile_timeout_s,
-            "calls": twice,
-        }
-        until_s = settings.compile_timeout_s + _START_S + _ASLEEP_S
-        job = Job(
-            argv=tuple(own_python(_PROGRAM)),
-            files={SOURCE: source.encode(), "request.json": json.dumps(request).encode()},
-            collect=("kernels.json", *(f"recording.{number}" for number in range(len(twice)))),
-            readable=(*readable_packages(), *toolchain.readable),
-            environment={
-                **python_path(),
-                "LC_ALL": "C.UTF-8",
-                "PYTHONHASHSEED": "0",
-                # What Triton asks for the version of PTX to write.
-                "TRITON_PTXAS_PATH": str(toolchain.ptxas),
-                "TRITON_PTXAS_BLACKWELL_PATH": str(toolchain.ptxas),
-                "TRITON_DEFAULT_FP_FUSION": "1",
-            },
-            limits=Limits(
-                wall_s=until_s,
-                cpu_s=until_s,
-                memory_bytes=settings.memory_bytes,
-                file_bytes=_MAX_KERNELS_BYTES,
-                output_bytes=1 << 20,
-            ),
-        )
+        job = _job(source, entry, twice, arch, settings, toolchain)
+        self.sandbox, self.control = sandbox, _job(source, entry, (), arch, settings, toolchain)
         self.run = _run_untrusted(sandbox, job)
         self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
 
@@ -168,8 +141,10 @@ class _Batch:
         return found.recording
 
     def _refusal(self, how: str, what: int) -> LiftRefusedError:
-        """What it means that a call left no recording."""
+        """What it means that a call left no recording. Raises InfrastructureError."""
         run, name = self.run, self.entry
+        if not self.endings:
+            _check_works(self.sandbox.run(self.control))
         if how == "slow" or (how == "none" and run.timed_out):
             return LiftRefusedError(
                 Status.TIMEOUT,
@@ -207,6 +182,64 @@ class _Batch:
             f"The Python ended the process that calls `{name}` ({ending_of(run)}).",
             "Send no signals, and end no processes.",
         )
+
+
+def check_recorder(toolchain: Toolchain, sandbox: Sandbox) -> None:
+    """Raise where Triton does not work in the sandbox: LiftRefusedError, InfrastructureError."""
+    _check_works(sandbox.run(_job("", "run", (), "sm_80", Settings(), toolchain)))
+
+
+def _check_works(run: JobResult) -> None:
+    if run.succeeded and "kernels.json" in run.files:
+        return
+    said = last_words(run.stderr.decode(errors="replace")) or ending_of(run)
+    if run.met_limit or run.signal is not None:
+        raise InfrastructureError(f"Triton could not be started in the sandbox: {said}.", "Run `assay doctor`.")
+    raise LiftRefusedError(
+        Status.UNSUPPORTED,
+        f"Triton does not work in the grader's sandbox: {said}.",
+        "Whoever runs the grader can ask `assay doctor`. It was not judged, so there is no reward.",
+    )
+
+
+def _job(
+    source: str,
+    entry: str,
+    calls: Sequence[Mapping[str, Any]],
+    arch: str,
+    settings: Settings,
+    toolchain: Toolchain,
+) -> Job:
+    request = {
+        **_device_of(target_device(arch), arch),
+        "entry": entry,
+        "run_s": _RUN_S,
+        "compile_s": settings.compile_timeout_s,
+        "calls": calls,
+    }
+    until_s = settings.compile_timeout_s + _START_S + _ASLEEP_S
+    return Job(
+        argv=tuple(own_python(_PROGRAM)),
+        files={SOURCE: source.encode(), "request.json": json.dumps(request).encode()},
+        collect=("kernels.json", *(f"recording.{number}" for number in range(len(calls)))),
+        readable=(*readable_packages(), *toolchain.readable),
+        environment={
+            **python_path(),
+            "LC_ALL": "C.UTF-8",
+            "PYTHONHASHSEED": "0",
+            # What Triton asks for the version of PTX to write.
+            "TRITON_PTXAS_PATH": str(toolchain.ptxas),
+            "TRITON_PTXAS_BLACKWELL_PATH": str(toolchain.ptxas),
+            "TRITON_DEFAULT_FP_FUSION": "1",
+        },
+        limits=Limits(
+            wall_s=until_s,
+            cpu_s=until_s,
+            memory_bytes=settings.memory_bytes,
+            file_bytes=_MAX_KERNELS_BYTES,
+            output_bytes=1 << 20,
+        ),
+    )
 
 
 def launched(recording: Recording) -> list[str]:

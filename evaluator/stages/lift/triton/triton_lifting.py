@@ -57,6 +57,8 @@ class LiftedPython:
     others_s: float = 0.0
     """What another caller's compilation took, seconds, where it served here."""
     _recorded: dict[str, RecordedPair | LiftRefusedError] = field(default_factory=dict)
+    _fresh: dict[str, RecordedPair | LiftRefusedError] = field(default_factory=dict)
+    """What this recorded and has not yet been asked for."""
 
     def compile_for(self, points: Sequence[tuple[Sizes, Scalars]]) -> str:
         """The PTX of all kernels that these points need, beside those before. What cannot be recorded at a point is
@@ -130,24 +132,23 @@ class LiftedPython:
         key = key_of(_RULES, self.source, self.entry.name, text, *known)
 
         def make() -> Mapping[str, bytes]:
-            self.cached = False
-            new = list({json.dumps(call, sort_keys=True): call for call in calls}.items())
-            missing = [(name, call) for name, call in new if name not in self._recorded]
-            pairs = record_python(
-                self.source, self.entry.name, [call for _, call in missing], self.arch, self.settings, self.toolchain,
-                self.sandbox,
-            )  # fmt: skip
-            for (name, _), pair in zip(missing, pairs, strict=False):
-                self._recorded[name] = pair
-            first = self._recorded[text]
-            if isinstance(first, LiftRefusedError):
-                raise first
-            return _packed(first)
+            if text not in self._fresh:
+                missing = {json.dumps(call, sort_keys=True): call for call in calls}
+                wanted = [call for name, call in missing.items() if name not in self._fresh]
+                pairs = record_python(
+                    self.source, self.entry.name, wanted, self.arch, self.settings, self.toolchain, self.sandbox
+                )
+                self._fresh |= zip((json.dumps(call, sort_keys=True) for call in wanted), pairs, strict=False)
+            made = self._fresh[text]
+            if isinstance(made, LiftRefusedError):
+                raise made
+            return _packed(made)
 
         try:
-            made, _ = self.cache.get_or_make(key, make)
+            made, hit = self.cache.get_or_make(key, make)
         except LiftRefusedError as refusal:
             return refusal
+        self.cached = self.cached and hit
         self.others_s += float(made.get(SPARED_S, b"0"))
         return _unpacked(made)
 

@@ -22,7 +22,7 @@ class ReadsDataError(NotRecordedError):
     """Python that asks what a tensor holds."""
 
 
-class Memory:
+class RecordedMemory:
     """Buffers at made-up addresses, none of which comes twice, and the steps on them."""
 
     def __init__(self, seed: int) -> None:

@@ -20,16 +20,16 @@ from typing import Any, Final
 
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
 from evaluator.stages.lift.triton.inside.failures import WrongResultError, failure_of
-from evaluator.stages.lift.triton.inside.memory import Memory
+from evaluator.stages.lift.triton.inside.memory import RecordedMemory
 from evaluator.stages.lift.triton.inside.recording_driver import (
     Kernels,
     RecordingDriver,
     activate,
     assume_no_multiples,
-    prepare,
     spare_the_key,
+    stop_at_ptx,
 )
-from evaluator.stages.lift.triton.inside.stand_in_tensor import Tensor
+from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 from evaluator.stages.lift.triton.inside.stand_in_torch import install_torch, torch_for
 
 SOURCE: Final = "kernel.py"
@@ -48,10 +48,10 @@ def main() -> None:
     request = json.loads(Path("request.json").read_bytes())
     os.environ["TRITON_CACHE_DIR"] = os.path.abspath("cache")
     spare_the_key()  # imports Triton, once for all children
-    prepare()
-    from evaluator.stages.lift.triton.inside.warm_up import warm_up
+    stop_at_ptx()
+    from evaluator.stages.lift.triton.inside.warm_up import compile_one
 
-    warm_up(request["capability"], request["device"])
+    compile_one(request["capability"], request["device"])
     gc.collect()
     gc.freeze()  # or a collection in each child would copy all of it
     shared = mmap.mmap(-1, mmap.PAGESIZE)
@@ -120,7 +120,7 @@ def _be_the_child(number: int, call: Mapping[str, Any], request: Mapping[str, An
     def compiling(begins: bool) -> None:
         shared[0] = _COMPILES if begins else 0
 
-    memory, kernels = Memory(call["seed"]), Kernels()
+    memory, kernels = RecordedMemory(call["seed"]), Kernels()
     try:
         written: dict[str, Any] = _recorded(call, request, memory, kernels, compiling)
     except BaseException as error:
@@ -132,7 +132,7 @@ def _be_the_child(number: int, call: Mapping[str, Any], request: Mapping[str, An
 
 
 def _recorded(
-    call: Mapping[str, Any], request: Mapping[str, Any], memory: Memory, kernels: Kernels, compiling: Any
+    call: Mapping[str, Any], request: Mapping[str, Any], memory: RecordedMemory, kernels: Kernels, compiling: Any
 ) -> dict[str, Any]:
     capability, facts = divmod(request["capability"], 10), request["device"]
     install_torch(torch_for(memory, request["device_name"], capability, facts))
@@ -140,7 +140,8 @@ def _recorded(
     if not call["specialised"]:
         assume_no_multiples()
     tensors = [
-        Tensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape))) for kind, shape in call["tensors"]
+        StandInTensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape)))
+        for kind, shape in call["tensors"]
     ]
     arguments = [tensors[value] if kind == "tensor" else value for kind, value in call["arguments"]]
     spec = importlib.util.spec_from_file_location(_MODULE, os.path.abspath(SOURCE))
@@ -155,14 +156,14 @@ def _recorded(
     return {"recording": {"buffers": memory.buffers, "steps": memory.steps, "streams": 1}}
 
 
-def _take_results(given: Any, numbers: list[int], tensors: list[Tensor], memory: Memory) -> None:
+def _take_results(given: Any, numbers: list[int], tensors: list[StandInTensor], memory: RecordedMemory) -> None:
     """What the function returned is in the outputs' place: by taking it for them, or by a copy where it is a part."""
     results = list(given) if isinstance(given, tuple | list) else [given]
     wanted = [tensors[number] for number in numbers]
     said = ", ".join(f"{one.dtype}{list(one.shape)}" for one in wanted)
-    if len(results) != len(wanted) or not all(isinstance(one, Tensor) for one in results):
+    if len(results) != len(wanted) or not all(isinstance(one, StandInTensor) for one in results):
         got = ", ".join(
-            str(one.dtype) + str(list(one.shape)) if isinstance(one, Tensor) else type(one).__name__
+            str(one.dtype) + str(list(one.shape)) if isinstance(one, StandInTensor) else type(one).__name__
             for one in results
         )
         raise WrongResultError(f"it returns {got}, and the problem's outputs are {said}")

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, Final
 
-from evaluator.stages.lift.triton.inside.memory import Memory, NotRecordedError
+from evaluator.stages.lift.triton.inside.dtypes import bfloat16
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 
 _INTEGERS: Final = {
     "i1": (1, True), "i8": (1, True), "i16": (2, True), "i32": (4, True), "i64": (8, True),
@@ -57,7 +58,7 @@ class RecordingDriver:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: RecordedMemory,
         kernels: Kernels,
         capability: int,
         facts: dict[str, int],
@@ -160,15 +161,8 @@ def _packed(name: str, kind: str, value: Any) -> bytes:
     if kind in _FLOATS:
         return struct.pack(_FLOATS[kind], float(value))
     if kind == "bf16":
-        return _bfloat16(float(value))
+        return bfloat16(float(value))
     raise NotRecordedError(f"an argument of the type {kind} ({name})")
-
-
-def _bfloat16(value: float) -> bytes:
-    bits = int.from_bytes(struct.pack("<f", value), "little")
-    if value == value:
-        bits += 0x7FFF + (bits >> 16 & 1)
-    return (bits >> 16 & 0xFFFF).to_bytes(2, "little")
 
 
 def activate(driver: RecordingDriver) -> None:
@@ -178,7 +172,7 @@ def activate(driver: RecordingDriver) -> None:
     triton.runtime.driver.set_active(driver)
 
 
-def prepare() -> None:
+def stop_at_ptx() -> None:
     """Have Triton compile to PTX and measure nothing when it autotunes, for whichever driver is active."""
     import triton
     from triton.backends import Backend, backends

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
-from evaluator.stages.lift.triton.inside.memory import Memory, NotRecordedError, ReadsDataError
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError, RecordedMemory
 
 
 class Size(tuple[int, ...]):
@@ -53,7 +53,7 @@ def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-class Tensor:
+class StandInTensor:
     """A tensor on the device. What would need its contents, or an operator, raises NotRecordedError."""
 
     is_cuda = True
@@ -63,7 +63,12 @@ class Tensor:
     layout = "torch.strided"
 
     def __init__(
-        self, memory: Memory, kind: dtype, shape: Sequence[int], address: int, strides: Sequence[int] | None = None
+        self,
+        memory: RecordedMemory,
+        kind: dtype,
+        shape: Sequence[int],
+        address: int,
+        strides: Sequence[int] | None = None,
     ) -> None:
         self._memory, self._address = memory, address
         self.dtype, self.shape = kind, Size(int(one) for one in shape)
@@ -129,10 +134,10 @@ class Tensor:
 
     # --- the same memory, seen otherwise ----------------------------------------------------------------------------
 
-    def _seen(self, shape: Sequence[int], strides: Sequence[int] | None = None, elements: int = 0) -> "Tensor":
-        return Tensor(self._memory, self.dtype, shape, self._address + elements * self.dtype.itemsize, strides)
+    def _seen(self, shape: Sequence[int], strides: Sequence[int] | None = None, elements: int = 0) -> "StandInTensor":
+        return StandInTensor(self._memory, self.dtype, shape, self._address + elements * self.dtype.itemsize, strides)
 
-    def view(self, *shape: Any) -> "Tensor":
+    def view(self, *shape: Any) -> "StandInTensor":
         if len(shape) == 1 and isinstance(shape[0], dtype):
             return self._as(shape[0])
         wanted = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
@@ -147,55 +152,55 @@ class Tensor:
 
     reshape = view
 
-    def _as(self, kind: dtype) -> "Tensor":
+    def _as(self, kind: dtype) -> "StandInTensor":
         if kind.itemsize != self.dtype.itemsize:
             raise NotRecordedError("a view in a type of another size")
-        return Tensor(self._memory, kind, self.shape, self._address, self._strides)
+        return StandInTensor(self._memory, kind, self.shape, self._address, self._strides)
 
-    def view_as(self, other: "Tensor") -> "Tensor":
+    def view_as(self, other: "StandInTensor") -> "StandInTensor":
         return self.view(*other.shape)
 
     reshape_as = view_as
 
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "StandInTensor":
         end = end_dim % max(1, self.ndim)
         return self.view(*self.shape[:start_dim], math.prod(self.shape[start_dim : end + 1]), *self.shape[end + 1 :])
 
     ravel = flatten
 
-    def permute(self, *dims: Any) -> "Tensor":
+    def permute(self, *dims: Any) -> "StandInTensor":
         order = [one % self.ndim for one in (dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)]
         return self._seen([self.shape[one] for one in order], [self._strides[one] for one in order])
 
-    def transpose(self, one: int, other: int) -> "Tensor":
+    def transpose(self, one: int, other: int) -> "StandInTensor":
         order = list(range(self.ndim))
         order[one], order[other] = order[other], order[one]
         return self.permute(*order)
 
     swapaxes = transpose
 
-    def t(self) -> "Tensor":
+    def t(self) -> "StandInTensor":
         return self.transpose(0, 1) if self.ndim == 2 else self
 
     @property
-    def T(self) -> "Tensor":  # noqa: N802
+    def T(self) -> "StandInTensor":  # noqa: N802
         return self.permute(*reversed(range(self.ndim)))
 
     @property
-    def mT(self) -> "Tensor":  # noqa: N802
+    def mT(self) -> "StandInTensor":  # noqa: N802
         return self.transpose(-1, -2)
 
-    def unsqueeze(self, dim: int) -> "Tensor":
+    def unsqueeze(self, dim: int) -> "StandInTensor":
         at = dim % (self.ndim + 1)
         step = self._strides[at] * self.shape[at] if at < self.ndim else 1
         return self._seen([*self.shape[:at], 1, *self.shape[at:]], [*self._strides[:at], step, *self._strides[at:]])
 
-    def squeeze(self, dim: int | None = None) -> "Tensor":
+    def squeeze(self, dim: int | None = None) -> "StandInTensor":
         at = range(self.ndim) if dim is None else (dim % self.ndim,)
         kept = [one for one in range(self.ndim) if one not in at or self.shape[one] != 1]
         return self._seen([self.shape[one] for one in kept], [self._strides[one] for one in kept])
 
-    def expand(self, *shape: Any) -> "Tensor":
+    def expand(self, *shape: Any) -> "StandInTensor":
         wanted = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
         new = len(wanted) - self.ndim
         old = [1] * new + list(self.shape)
@@ -205,13 +210,13 @@ class Tensor:
         steps = [0] * new + list(self._strides)
         return self._seen(extents, [s if w == h else 0 for w, h, s in zip(extents, old, steps, strict=True)])
 
-    def select(self, dim: int, index: int) -> "Tensor":
+    def select(self, dim: int, index: int) -> "StandInTensor":
         return self[(slice(None),) * (dim % self.ndim) + (index,)]
 
-    def narrow(self, dim: int, start: int, length: int) -> "Tensor":
+    def narrow(self, dim: int, start: int, length: int) -> "StandInTensor":
         return self[(slice(None),) * (dim % self.ndim) + (slice(start, start + length),)]
 
-    def __getitem__(self, index: Any) -> "Tensor":
+    def __getitem__(self, index: Any) -> "StandInTensor":
         parts = list(index) if isinstance(index, tuple) else [index]
         if Ellipsis in [part if part is Ellipsis else 0 for part in parts]:
             at = next(number for number, part in enumerate(parts) if part is Ellipsis)
@@ -245,47 +250,47 @@ class Tensor:
             found = found.unsqueeze(at)
         return found
 
-    def __iter__(self) -> Iterator["Tensor"]:
+    def __iter__(self) -> Iterator["StandInTensor"]:
         return (self[number] for number in range(len(self)))
 
-    def unbind(self, dim: int = 0) -> tuple["Tensor", ...]:
+    def unbind(self, dim: int = 0) -> tuple["StandInTensor", ...]:
         return tuple(self.select(dim, number) for number in range(self.shape[dim]))
 
-    def chunk(self, chunks: int, dim: int = 0) -> tuple["Tensor", ...]:
+    def chunk(self, chunks: int, dim: int = 0) -> tuple["StandInTensor", ...]:
         return self.split(-(-self.shape[dim] // chunks), dim)
 
-    def split(self, size: int, dim: int = 0) -> tuple["Tensor", ...]:
+    def split(self, size: int, dim: int = 0) -> tuple["StandInTensor", ...]:
         extent = self.shape[dim]
         return tuple(self.narrow(dim, at, min(size, extent - at)) for at in range(0, extent, size))
 
-    def detach(self) -> "Tensor":
+    def detach(self) -> "StandInTensor":
         return self
 
     @property
-    def data(self) -> "Tensor":
+    def data(self) -> "StandInTensor":
         return self
 
-    def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
+    def requires_grad_(self, requires_grad: bool = True) -> "StandInTensor":
         return self
 
     def record_stream(self, stream: Any) -> None:
         """There is one stream."""
 
-    def contiguous(self, memory_format: Any = None) -> "Tensor":
+    def contiguous(self, memory_format: Any = None) -> "StandInTensor":
         if self.is_contiguous():
             return self
         raise NotRecordedError("Tensor.contiguous() of a tensor that is not: a copy into another layout")
 
-    def to(self, *wanted: Any, **named: Any) -> "Tensor":
+    def to(self, *wanted: Any, **named: Any) -> "StandInTensor":
         for one in (*wanted, *named.values()):
-            kind = one.dtype if isinstance(one, Tensor) else one
+            kind = one.dtype if isinstance(one, StandInTensor) else one
             if isinstance(kind, dtype) and kind is not self.dtype:
                 raise NotRecordedError(f"a conversion from {self.dtype} to {kind}")
             if isinstance(kind, device | str) and device(kind).type != "cuda":
                 raise ReadsDataError(f"Tensor.to({str(kind)!r})")
         return self
 
-    def cuda(self, *_: Any, **__: Any) -> "Tensor":
+    def cuda(self, *_: Any, **__: Any) -> "StandInTensor":
         return self
 
     def type(self, kind: Any = None) -> Any:
@@ -293,19 +298,19 @@ class Tensor:
 
     # --- what changes it --------------------------------------------------------------------------------------------
 
-    def fill_(self, value: Any) -> "Tensor":
-        if isinstance(value, Tensor):
+    def fill_(self, value: Any) -> "StandInTensor":
+        if isinstance(value, StandInTensor):
             raise NotRecordedError("Tensor.fill_ with a tensor")
         if not self.is_contiguous():
             raise NotRecordedError("a fill of a tensor that is not contiguous")
         self._memory.fill(self._address, self.dtype.packed(value), self.nbytes)
         return self
 
-    def zero_(self) -> "Tensor":
+    def zero_(self) -> "StandInTensor":
         return self.fill_(0)
 
-    def copy_(self, source: "Tensor", non_blocking: bool = False) -> "Tensor":
-        if not isinstance(source, Tensor):
+    def copy_(self, source: "StandInTensor", non_blocking: bool = False) -> "StandInTensor":
+        if not isinstance(source, StandInTensor):
             raise NotRecordedError("a copy from something else than a tensor")
         if source.dtype is not self.dtype or source.shape != self.shape:
             raise NotRecordedError("a copy between tensors of different types or shapes")
@@ -314,28 +319,28 @@ class Tensor:
         self._memory.copy(self._address, source._address, self.nbytes)
         return self
 
-    def clone(self, memory_format: Any = None) -> "Tensor":
+    def clone(self, memory_format: Any = None) -> "StandInTensor":
         return self._new(self.shape, None).copy_(self)
 
-    def _new(self, shape: Sequence[int], kind: dtype | None) -> "Tensor":
+    def _new(self, shape: Sequence[int], kind: dtype | None) -> "StandInTensor":
         kind = kind or self.dtype
-        return Tensor(self._memory, kind, shape, self._memory.allocate(math.prod(shape) * kind.itemsize))
+        return StandInTensor(self._memory, kind, shape, self._memory.allocate(math.prod(shape) * kind.itemsize))
 
-    def new_empty(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "Tensor":
+    def new_empty(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "StandInTensor":
         return self._new(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape, dtype)
 
-    def new_zeros(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "Tensor":
+    def new_zeros(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "StandInTensor":
         return self.new_empty(*shape, dtype=dtype).zero_()
 
-    def new_ones(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "Tensor":
+    def new_ones(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "StandInTensor":
         return self.new_empty(*shape, dtype=dtype).fill_(1)
 
-    def new_full(self, shape: Any, value: Any, dtype: dtype | None = None, **_: Any) -> "Tensor":
+    def new_full(self, shape: Any, value: Any, dtype: dtype | None = None, **_: Any) -> "StandInTensor":
         return self.new_empty(*shape, dtype=dtype).fill_(value)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         target = self[index]
-        if isinstance(value, Tensor):
+        if isinstance(value, StandInTensor):
             target.copy_(value)
         else:
             target.fill_(value)

@@ -8,8 +8,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
-from evaluator.stages.lift.triton.inside.memory import Memory, NotRecordedError
-from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, Tensor, device
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
+from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTensor, device
 
 VERSION: Final = "2.9.0"
 
@@ -23,7 +23,9 @@ class _Module(ModuleType):
         raise NotRecordedError(f"{self.__name__}.{name}")
 
 
-def torch_for(memory: Memory, device_name: str, capability: tuple[int, int], facts: dict[str, int]) -> ModuleType:
+def torch_for(
+    memory: RecordedMemory, device_name: str, capability: tuple[int, int], facts: dict[str, int]
+) -> ModuleType:
     """The module `torch`, whose tensors lie in `memory`; `torch.cuda` says what the device is."""
     torch = _Module("torch")
     for name, kind in DTYPES.items():
@@ -32,48 +34,54 @@ def torch_for(memory: Memory, device_name: str, capability: tuple[int, int], fac
         setattr(torch, name, DTYPES[means])
     default: list[dtype] = [DTYPES["float32"]]
 
-    def new(shape: Any, kind: dtype | None, where: Any, strides: Any = None) -> Tensor:
+    def new(shape: Any, kind: dtype | None, where: Any, strides: Any = None) -> StandInTensor:
         if where is not None and device(where).type != "cuda":
             raise NotRecordedError(f"a tensor on the device {where}")
         kind = kind or default[0]
         if strides is not None:
             reach = 1 + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if math.prod(shape) else 0
-            return Tensor(memory, kind, shape, memory.allocate(reach * kind.itemsize), strides)
-        return Tensor(memory, kind, shape, memory.allocate(math.prod(shape) * kind.itemsize))
+            return StandInTensor(memory, kind, shape, memory.allocate(reach * kind.itemsize), strides)
+        return StandInTensor(memory, kind, shape, memory.allocate(math.prod(shape) * kind.itemsize))
 
     def extents(shape: tuple[Any, ...]) -> Any:
         return shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
 
-    def empty(*shape: Any, size: Any = None, dtype: dtype | None = None, device: Any = None, **_: Any) -> Tensor:
+    def empty(
+        *shape: Any, size: Any = None, dtype: dtype | None = None, device: Any = None, **_: Any
+    ) -> StandInTensor:
         return new(size if size is not None else extents(shape), dtype, device)
 
-    def filled(value: Any) -> Callable[..., Tensor]:
-        def make(*shape: Any, **named: Any) -> Tensor:
+    def filled(value: Any) -> Callable[..., StandInTensor]:
+        def make(*shape: Any, **named: Any) -> StandInTensor:
             return empty(*shape, **named).fill_(value)
 
         return make
 
-    def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None, **_: Any) -> Tensor:
+    def full(
+        size: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None, **_: Any
+    ) -> StandInTensor:
         guessed = DTYPES["bool"] if isinstance(fill_value, bool) else DTYPES["int64"]
         kind = dtype or (None if isinstance(fill_value, float) else guessed)
         return new([size] if isinstance(size, int) else size, kind, device).fill_(fill_value)
 
-    def empty_like(like: Tensor, *, dtype: dtype | None = None, device: Any = None, **_: Any) -> Tensor:
+    def empty_like(like: StandInTensor, *, dtype: dtype | None = None, device: Any = None, **_: Any) -> StandInTensor:
         strides = None if like.is_contiguous() else _same_order(like)
         return new(like.shape, dtype or like.dtype, device, strides)
 
-    def filled_like(value: Any) -> Callable[..., Tensor]:
+    def filled_like(value: Any) -> Callable[..., StandInTensor]:
         return lambda like, **named: empty_like(like, **named).fill_(value)
 
-    def empty_strided(size: Any, stride: Any, *, dtype: dtype | None = None, device: Any = None, **_: Any) -> Tensor:
+    def empty_strided(
+        size: Any, stride: Any, *, dtype: dtype | None = None, device: Any = None, **_: Any
+    ) -> StandInTensor:
         return new(size, dtype, device, stride)
 
     vars(torch).update(
-        Tensor=Tensor, Size=Size, dtype=dtype, device=device, __version__=VERSION,
+        Tensor=StandInTensor, Size=Size, dtype=dtype, device=device, __version__=VERSION,
         empty=empty, zeros=filled(0), ones=filled(1), full=full, empty_strided=empty_strided,
         empty_like=empty_like, zeros_like=filled_like(0), ones_like=filled_like(1),
         full_like=lambda like, fill_value, **named: empty_like(like, **named).fill_(fill_value),
-        is_tensor=lambda one: isinstance(one, Tensor), numel=lambda one: one.numel(),
+        is_tensor=lambda one: isinstance(one, StandInTensor), numel=lambda one: one.numel(),
         get_default_dtype=lambda: default[0], set_default_dtype=lambda kind: default.__setitem__(0, kind),
         set_float32_matmul_precision=lambda _: None, strided="torch.strided",
         contiguous_format="contiguous", preserve_format="preserve", channels_last="channels_last",
@@ -106,7 +114,7 @@ class _Nothing(contextlib.ContextDecorator):
         """Nothing was changed."""
 
 
-def _same_order(like: Tensor) -> tuple[int, ...]:
+def _same_order(like: StandInTensor) -> tuple[int, ...]:
     """Strides of a dense tensor whose dimensions lie in the order of another's."""
     strides, step = [0] * like.ndim, 1
     for dim in sorted(range(like.ndim), key=lambda one: like.stride(one)):

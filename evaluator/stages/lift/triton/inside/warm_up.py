@@ -4,9 +4,9 @@ import triton
 import triton.language as tl
 
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
-from evaluator.stages.lift.triton.inside.memory import Memory
+from evaluator.stages.lift.triton.inside.memory import RecordedMemory
 from evaluator.stages.lift.triton.inside.recording_driver import Kernels, RecordingDriver, activate
-from evaluator.stages.lift.triton.inside.stand_in_tensor import Tensor
+from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -15,8 +15,8 @@ def _nothing(to, n, block: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(to + at, at, mask=at < n)
 
 
-def warm_up(capability: int, facts: dict[str, int]) -> None:
+def compile_one(capability: int, facts: dict[str, int]) -> None:
     """Compile and launch a kernel of ours, on a device of its own."""
-    memory = Memory(0)
+    memory = RecordedMemory(0)
     activate(RecordingDriver(memory, Kernels(), capability, facts, lambda begins: None))
-    _nothing[(1,)](Tensor(memory, DTYPES["int32"], (64,), memory.allocate(256)), 64, block=64)
+    _nothing[(1,)](StandInTensor(memory, DTYPES["int32"], (64,), memory.allocate(256)), 64, block=64)

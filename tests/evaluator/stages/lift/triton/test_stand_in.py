@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES
-from evaluator.stages.lift.triton.inside.memory import Memory, NotRecordedError, ReadsDataError
-from evaluator.stages.lift.triton.inside.stand_in_tensor import Tensor
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError, RecordedMemory
+from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 from evaluator.stages.lift.triton.inside.stand_in_torch import torch_for
 
 PAGE = Path(__file__).parents[5] / "docs" / "triton.md"
@@ -18,7 +18,7 @@ FACTS = dict.fromkeys(
 
 @pytest.fixture
 def memory():
-    return Memory(7)
+    return RecordedMemory(7)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_the_page_lists_what_the_stand_in_has(stand_in):
     named = set(re.findall(r"`((?:torch\.cuda|torch|Tensor)\.\w+)`", listed))
     reads = {"item", "tolist", "cpu", "numpy", "any", "all", "equal", "nonzero"}
     plain = {*DTYPES, *ALIASES, "cuda"}
-    has = {f"Tensor.{name}" for name in vars(Tensor) if not name.startswith("_") and name not in reads}
+    has = {f"Tensor.{name}" for name in vars(StandInTensor) if not name.startswith("_") and name not in reads}
     has |= {f"torch.{name}" for name in vars(stand_in) if not name.startswith("_") and name not in plain}
     has |= {f"torch.cuda.{name}" for name in vars(stand_in.cuda) if not name.startswith("_")}
     assert named == has
@@ -81,9 +81,9 @@ def test_fills_and_copies_are_written_down_as_bytes(stand_in, memory):
 
 
 def test_addresses_differ_from_one_recording_to_the_next_and_never_come_twice():
-    first, second = ([Memory(seed).allocate(64) for _ in range(2)] for seed in (1, 2))
+    first, second = ([RecordedMemory(seed).allocate(64) for _ in range(2)] for seed in (1, 2))
     assert first != second
-    memory = Memory(3)
+    memory = RecordedMemory(3)
     assert len({memory.allocate(0) for _ in range(100)}) == 100
 
 
