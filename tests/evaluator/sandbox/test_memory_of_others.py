@@ -6,12 +6,17 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "soak"))
-from memory import ControlGroup
+from memory import V1, V2, ControlGroup, bounded
+from sandbox_jobs import python
+
+from evaluator.sandbox.container.docker import DockerSandbox
+from evaluator.sandbox.sandbox import Limits
 
 # Below what the memory of a group that is full leaves to others of the same test.
 LIMIT_BYTES = 512 << 20
@@ -58,3 +63,22 @@ def test_a_job_that_is_killed_for_memory_is_to_blame_where_it_has_most_of_it(gro
         assert group.run_out() >= 1
         number, own, exceeded = json.loads(process.stdout.read())
     assert (number, own, exceeded) == (9, [9] if takes_bytes > LIMIT_BYTES // 2 else [], False)
+
+
+@pytest.mark.usefixtures("docker_sandbox_works")
+def test_a_container_that_is_killed_for_the_memory_of_all_has_met_no_limit(tmp_path):
+    groups = [root / "docker" for root in (V1, V2) if (root / "docker" / "cgroup.procs").exists()]
+    if not groups or os.geteuid() != 0:
+        pytest.skip("there is no control group of all containers, or not for this user")
+    sandbox = DockerSandbox(tmp_path / "jobs")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            job = python(sandbox, "import time; time.sleep(60)", limits=Limits(wall_s=90.0))
+            running = pool.submit(sandbox.run, job)
+            time.sleep(5)
+            with bounded(groups[0], 64 << 20) as group:
+                assert group.run_out() >= 1
+            ran = running.result()
+    finally:
+        sandbox.close()
+    assert (ran.signal, ran.own_signals, ran.memory_exceeded, ran.limit_hit) == (9, frozenset(), False, None)

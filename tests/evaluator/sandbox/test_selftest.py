@@ -6,7 +6,7 @@ from evaluator.errors import SandboxError, UsageError
 from evaluator.sandbox import selftest
 from evaluator.sandbox.host import bubblewrap
 from evaluator.sandbox.host.process import ProcessSandbox
-from evaluator.sandbox.sandbox import Isolation
+from evaluator.sandbox.sandbox import Isolation, JobResult
 from evaluator.sandbox.selftest import choose, probe_sandbox
 
 UNPROMISED_BY_PROCESS = {"network", "host_files", "write_outside", "other_processes", "identity", "kernel_calls"}
@@ -56,3 +56,12 @@ def test_auto_falls_back_and_a_wish_is_answered_with_reason_and_remedy(tmp_path,
 def test_an_unknown_kind_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="chroot"):
         choose(tmp_path, "chroot")
+
+
+@pytest.mark.parametrize(("waited_s", "holds"), [(0.0, False), (6.0, True)])
+def test_the_time_that_a_job_stands_in_line_for_a_processor_is_no_time_that_it_was_allowed(waited_s, holds):
+    class Late:
+        def run(self, job):
+            return JobResult(None, 9, b"", b"", {}, wall_s=6.5, waited_s=waited_s, timed_out=True)
+
+    assert selftest._wall_time(Late())[0] is holds
