@@ -236,16 +236,13 @@ def main() -> None:
     figures: dict[str, float] = {}
     for (name, share), talks in played.items():
         figures |= figures_of(f"{name}_{round(100 * share)}", talks)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    draw(played, RESULTS / "turns_oracle.svg")
-    details = {
-        "sets": SETS,
-        "best": {
-            f"{name}_{round(100 * share)}": {kind: [best_so_far(one) for one in each] for kind, each in talks.items()}
-            for (name, share), talks in played.items()
-        },
+    best = {
+        f"{name}, {share:.0%} right": {kind: [best_so_far(one) for one in each] for kind, each in talks.items()}
+        for (name, share), talks in played.items()
     }
-    save("turns_oracle", figures, {}, device="no GPU", details=details)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    draw(best, RESULTS / "turns_oracle.svg")
+    save("turns_oracle", figures, {}, device="no GPU", details={"sets": SETS, "best": best})
 
 
 Talks = Mapping[str, Sequence[Conversation]]
@@ -329,17 +326,15 @@ def figures_of(name: str, talks: Talks) -> dict[str, float]:
     return figures
 
 
-def draw(played: Mapping[tuple[str, float], Talks], path: Path) -> None:
-    """The best reward after each number of kernels."""
+def draw(best: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], path: Path) -> None:
+    """The best reward after each number of kernels, by title and kind of Optimizer."""
     with mpl.rc_context({"font.size": 9, "axes.titlesize": 9, "svg.fonttype": "none", "svg.hashsalt": "assay"}):
-        figure = Figure(figsize=(2.4 * len(played) + 0.4, 2.7), layout="constrained")
-        for axes, ((name, share), talks) in zip(
-            figure.subplots(1, len(played), squeeze=False)[0], played.items(), strict=True
-        ):
-            for kind, each in talks.items():
-                means = [fmean(column) for column in zip(*map(best_so_far, each), strict=True)]
+        figure = Figure(figsize=(2.0 * len(best) + 0.4, 2.6), layout="constrained")
+        for axes, (title, kinds) in zip(figure.subplots(1, len(best), squeeze=False)[0], best.items(), strict=True):
+            for kind, each in kinds.items():
+                means = [fmean(column) for column in zip(*each, strict=True)]
                 axes.plot(range(1, KERNELS + 1), means, "o-", ms=3, color=_COLOURS[kind], lw=1.3, label=_SAID[kind])
-            axes.set_title(f"{name}, {share:.0%} right", loc="left", fontweight="bold")
+            axes.set_title(title, loc="left", fontweight="bold")
             axes.set_xlabel("Kernels")
             axes.set_xticks(range(1, KERNELS + 1))
             axes.set_ylim(0, None)
@@ -347,7 +342,7 @@ def draw(played: Mapping[tuple[str, float], Talks], path: Path) -> None:
             axes.spines[["top", "right"]].set_visible(False)
         figure.axes[0].set_ylabel("Best reward so far")
         figure.axes[0].legend(frameon=False, loc="lower right")
-        figure.savefig(path, metadata={"Date": None})
+        figure.savefig(path, metadata=None if path.suffix == ".png" else {"Date": None})
 
 
 if __name__ == "__main__":
