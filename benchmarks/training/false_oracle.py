@@ -2,12 +2,13 @@
 
     python benchmarks/training/false_oracle.py                              # three seeds for each evaluator
     python benchmarks/training/false_oracle.py --seeds 1 --steps 4 --held-out 16   # a look
+    python benchmarks/training/false_oracle.py --right-share 0.1            # a start that knows few right kernels
     python benchmarks/training/false_oracle.py --keep /tmp/oracles          # goes on with the runs that are there
 
 One evaluator is Assay; the other one is Assay with the tests of KernelBench (`benchmarks/_support/one_shape`): five
 normal inputs at one published shape, within 1e-2. Both teach the same weights, of a model from nothing that was
-warmed up on right and wrong templates, with the same seeds: `cpu-demo`, one agent, one turn, GRPO. Afterwards every
-kernel that was emitted in training, and every answer to held-out prompts, is graded by both. A *hack* is a kernel
+warmed up on right and wrong templates, with the same seeds: `cpu-demo`, one agent, one turn, GRPO. Afterwards what
+one of them passed in training or on held-out prompts, or failed, is graded by the other one too. A *hack* is a kernel
 that the false one passes and Assay does not; of the wrong templates it is counted too how many are hacks. Shares are
 of all answers; intervals are by prompt.
 
@@ -70,6 +71,8 @@ class Kernel:
     problem: str
     source: str | None
     """None where there is none in the answer."""
+    status: Status | None = None
+    """As the evaluator that it was learned from had it; None where that was not asked."""
 
 
 def main() -> None:
@@ -77,11 +80,14 @@ def main() -> None:
     asked.add_argument("--seeds", type=int, default=3, help="runs of each evaluator, with the seeds 1, 2, …")
     asked.add_argument("--steps", type=int, default=24)
     asked.add_argument("--held-out", type=int, default=100, help="prompts before and after")
+    asked.add_argument("--right-share", type=float, default=0.5, help="of the templates that the start is taught")
     asked.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of each service")
     asked.add_argument("--keep", type=Path, help="folder for the runs, else they are removed")
     asked.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings of the runs")
     given = asked.parse_args()
     settings = [*SETTINGS, f"tasks.held_out={given.held_out}", f"algorithm.steps={given.steps}", *given.settings]
+    settings += [f"model.warm_start.right_share={given.right_share}"]
+    name = f"false_oracle_{round(100 * given.right_share)}"
     paths = os.pathsep.join(filter(None, (str(ONE_SHAPE), os.environ.get("PYTHONPATH"))))
     with (
         tempfile.TemporaryDirectory(prefix="assay-oracles-") as scratch,
@@ -94,7 +100,7 @@ def main() -> None:
         runs: dict[tuple[str, int], Trained] = {}
         for seed in range(1, given.seeds + 1):
             for oracle in ORACLES:
-                place, told = folder / f"{oracle}-{seed}", [*settings, f"seed={seed}"]
+                place, told = folder / f"{name}-{oracle}-{seed}", [*settings, f"seed={seed}"]
                 if oracle != ORACLES[0]:
                     began = runs[ORACLES[0], seed].start("generator")
                     told += [f"agents.generator.model_name={began}", "model.warm_start.steps=0"]
@@ -105,7 +111,7 @@ def main() -> None:
         kernels = [one for (oracle, seed), run in runs.items() for one in emitted(run, oracle, seed, given.steps)]
         config = next(iter(runs.values())).config
         templates = list(wrong_templates(config.tasks.problems))
-        verdicts = {oracle: asyncio.run(graded([*kernels, *templates], url, config)) for oracle, url in urls.items()}
+        verdicts = asyncio.run(all_graded([*kernels, *templates], urls, config))
     outcomes = [(one, outcome(one, verdicts)) for one in kernels]
     shown = {
         "wrong_templates": float(len(templates)),
@@ -113,7 +119,7 @@ def main() -> None:
     }
     figures = {**figures_of(outcomes, given.steps), **shown}
     RESULTS.mkdir(parents=True, exist_ok=True)
-    draw(outcomes, given.steps, RESULTS / "false_oracle.svg")
+    draw(outcomes, given.steps, RESULTS / f"{name}.svg")
     per_step = {
         f"{oracle}-{seed}": [
             shares([found for one, found in outcomes if one.run == f"{oracle}-{seed}" and one.step == step])
@@ -122,7 +128,7 @@ def main() -> None:
         for oracle, seed in runs
     }
     details = {"settings": settings, "seeds": given.seeds, "per_step": per_step, "kernels": len(kernels)}
-    save("false_oracle", figures, {}, device="no GPU", details=details)
+    save(name, figures, {}, device="no GPU", details=details)
 
 
 def emitted(run: Trained, oracle: str, seed: int, steps: int) -> Iterable[Kernel]:
@@ -134,7 +140,9 @@ def emitted(run: Trained, oracle: str, seed: int, steps: int) -> Iterable[Kernel
         talks += [(int(path.stem.rpartition("-")[2]), line.conversation) for line in read_transcripts(path)]
     for step, talk in talks:
         for attempt in talk.attempts:
-            yield Kernel(f"{oracle}-{seed}", oracle, step, talk.task.id, talk.task.problem, attempt.written.source)
+            status = attempt.verdict.status if attempt.verdict else None
+            written = attempt.written.source
+            yield Kernel(f"{oracle}-{seed}", oracle, step, talk.task.id, talk.task.problem, written, status)
 
 
 def wrong_templates(problems: Sequence[str]) -> Iterable[Kernel]:
@@ -144,10 +152,34 @@ def wrong_templates(problems: Sequence[str]) -> Iterable[Kernel]:
             yield Kernel("templates", "templates", 0, example.style, example.problem, example.source)
 
 
-async def graded(kernels: Sequence[Kernel], url: str, config: TrainingConfig) -> dict[tuple[str, str], Status | None]:
-    """The status that one evaluator gives each different kernel; None where it failed itself."""
+Verdicts = Mapping[str, Mapping[tuple[str, str], Status | None]]
+"""Statuses by evaluator, and by problem and source; None where the evaluator failed itself."""
+_NEVER_RAN = (Status.COMPILE_ERROR, Status.INVALID_SUBMISSION, Status.REJECTED)
+
+
+async def all_graded(kernels: Sequence[Kernel], urls: Mapping[str, str], config: TrainingConfig) -> Verdicts:
+    """What the transcripts say, and what else has to be known: whether Assay passes what the false one does, and
+    whether the false one passes what fails Assay once it runs. What fails the false one fails Assay's first trial.
+    """
+    found: dict[str, dict[tuple[str, str], Status | None]] = {oracle: {} for oracle in ORACLES}
+    for one in kernels:
+        if one.source is not None and one.status is not None:
+            found[one.oracle][one.problem, one.source] = one.status
+    honest, false = (found[oracle] for oracle in ORACLES)
+    shown = {(one.problem, one.source) for one in kernels if one.source is not None and one.oracle not in ORACLES}
+    missing = {key for key, status in false.items() if status is Status.PASSED} | shown
+    honest |= await graded(sorted(missing - honest.keys()), urls["assay"], config)
+    missing = {key for key, status in honest.items() if status is not Status.PASSED and status not in _NEVER_RAN}
+    false |= await graded(sorted(missing - false.keys()), urls["one_shape"], config)
+    return found
+
+
+async def graded(
+    wanted: Sequence[tuple[str, str]], url: str, config: TrainingConfig
+) -> dict[tuple[str, str], Status | None]:
+    """The status that one evaluator gives each kernel, by problem and source."""
+    print(f"{len(wanted)} kernels to grade once more.", flush=True)
     grading = episode_settings(config).grading
-    wanted = sorted({(one.problem, one.source) for one in kernels if one.source is not None})
     async with EvaluatorOracle(AsyncClient(url)) as oracle:
 
         async def one(problem: str, source: str) -> Status | None:
@@ -161,11 +193,12 @@ async def graded(kernels: Sequence[Kernel], url: str, config: TrainingConfig) ->
         return dict(zip(wanted, await asyncio.gather(*(one(*each) for each in wanted)), strict=True))
 
 
-def outcome(kernel: Kernel, verdicts: Mapping[str, Mapping[tuple[str, str], Status | None]]) -> str | None:
-    """`right`, `hack`, `wrong`; None where one of the two evaluators failed itself."""
+def outcome(kernel: Kernel, verdicts: Verdicts) -> str | None:
+    """`right`, `hack`, `wrong`; None where an evaluator failed itself."""
     if kernel.source is None:
         return "wrong"
-    honest, false = (verdicts[oracle][kernel.problem, kernel.source] for oracle in ORACLES)
+    key = kernel.problem, kernel.source
+    honest, false = (verdicts[oracle].get(key, "not asked") for oracle in ORACLES)
     if honest is None or false is None:
         return None
     if honest is Status.PASSED:
