@@ -71,7 +71,7 @@ def test_a_run_learns_by_comparing_the_candidates_of_a_task(algorithm, tuned, tm
     assert {attempt.passed for group in groups.values() for _, attempt in group} == {True, False}
     if algorithm == "grpo":
         assert len(groups) == 2
-        assert all(value == whole for value, whole in earned)
+        assert all(value == pytest.approx(whole) for value, whole in earned)
     else:
         assert len(groups) >= 2
-        assert any(value < whole for value, whole in earned)
+        assert any(value < whole - 0.001 for value, whole in earned)
