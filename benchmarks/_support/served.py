@@ -51,10 +51,10 @@ class Served:
 
 @contextlib.contextmanager
 def served(
-    workers: int, keys: Sequence[str] = (), more: Mapping[str, str] = MappingProxyType({})
+    workers: int, keys: Sequence[str] = (), settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Served]:
     """Start `assay serve` with a data folder of its own and a key for each of the names; all ends with the block.
-    `more`: environment variables of its own.
+    `settings`: its environment variables.
     """
     with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
         data = ["--data-dir", folder]
@@ -64,7 +64,7 @@ def served(
         with (
             log.open("wb") as errors,
             subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**_environment(), **more}
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment() | dict(settings)
             ) as process,
         ):
             assert process.stdout is not None

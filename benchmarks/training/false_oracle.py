@@ -92,7 +92,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="assay-oracles-") as scratch,
         served(given.workers) as honest,
-        served(given.workers, more={"PYTHONPATH": paths}) as false,
+        served(given.workers, settings={"PYTHONPATH": paths}) as false,
     ):
         folder = (given.keep or Path(scratch)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
