@@ -131,7 +131,7 @@ def answer(solution: dict[str, Any], reference: dict[str, Any] | None, call: dic
         return refused_call("error", f"{type(error).__name__}: {error}", error)
 
 
-def lines_of(texts: list[str]) -> list[int]:
+def first_lines_of(texts: list[str]) -> list[int]:
     """Where each text begins in the solution; 0 where it is made in another way."""
     tree = ast.parse(Path(_TEXT).read_text(encoding="utf-8"))
     held = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
@@ -157,7 +157,7 @@ def main() -> None:
         reference = executed(_REFERENCE) if os.path.exists(_REFERENCE) else None
         found["calls"] = [answer(solution, reference, call) for call in request["calls"]]
         for module in torch_module.MODULES:
-            module["lines"] = lines_of(module["sources"])
+            module["lines"] = first_lines_of(module["sources"])
         # Some compile when a model is made: the same for each of them.
         found["modules"] = [
             one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]
