@@ -21,7 +21,7 @@ WRONG = {
     "reduce_sum_atomic": ("    total.zero_()\n", ""),
     "row_sum_loop": ("acc += ", "acc = "),
     "transpose_tiles": ("y_ptr + c[:, None] * rows", "y_ptr + c[:, None] * cols"),
-    "prefix_sum_three_steps": ("total += tl.sum(sums, axis=0)", "total = tl.sum(sums, axis=0)"),
+    "prefix_sum_three_steps": ("tl.cumsum(sums, axis=0) - sums", "tl.cumsum(sums, axis=0)"),
     "histogram_of_blocks": (", mask=mask)\n    tl.atomic", ")\n    tl.atomic"),
     "softmax_row_in_registers": ("x - tl.max(x, axis=0)", "x"),
 }
