@@ -16,7 +16,7 @@ from common.wire import DType, MaxLength, Request
 
 MAX_STEPS = 256
 MAX_TEMPORARIES = 256
-MAX_RECORDED_STEPS: Final = 1024
+MAX_RECORDED_STEPS: Final = 4096
 """Of a plan that nobody had to write: a loop of host code over heads, or over digits, has soon more than 256."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]

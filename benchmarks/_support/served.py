@@ -9,9 +9,10 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from evaluator.service.storage.models import StoredEvaluation
 from evaluator.service.storage.storage import Storage, open_storage
@@ -49,8 +50,12 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(workers: int, keys: Sequence[str] = ()) -> Iterator[Served]:
-    """Start `assay serve` with a data folder of its own and a key for each of the names; all ends with the block."""
+def served(
+    workers: int, keys: Sequence[str] = (), settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Served]:
+    """Start `assay serve` with a data folder of its own and a key for each of the names; all ends with the block.
+    `settings`: its environment variables.
+    """
     with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
         data = ["--data-dir", folder]
         secrets = tuple(_assay("keys", "add", name, *data).strip() for name in keys)
@@ -59,7 +64,7 @@ def served(workers: int, keys: Sequence[str] = ()) -> Iterator[Served]:
         with (
             log.open("wb") as errors,
             subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment()
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment() | dict(settings)
             ) as process,
         ):
             assert process.stdout is not None

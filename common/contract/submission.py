@@ -107,6 +107,9 @@ class Settings(Request):
     """Most timed launches of the submission; fewer are made where the interval is narrow before."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
     """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
+    reward_precision: float | None = Field(default=None, ge=0.001, le=0.5)
+    """Launches end as well when the reward is known to this (half of its 95 % interval, as far as the speedup makes
+    it): much sooner for what is far slower than the baseline. Null heeds `timing_precision` alone."""
 
 
 Dialect = Literal["cuda", "solve"]

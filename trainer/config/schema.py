@@ -183,6 +183,8 @@ class FlowSection(Section):
 
     max_turns: int = Field(default=5, ge=1, le=32)
     """Most kernels in one conversation [C11]."""
+    single_turn_steps: int = Field(default=0, ge=0, le=bounds.MOST_STEPS)
+    """Policy steps with which a run begins and in which each agent writes at most one kernel of a conversation."""
     early_stop_share: float = Field(default=0.8, gt=0, le=1)
     """A conversation ends at this share of its reward's maximum [R8, C11]."""
     discount: float = Field(default=0.9, gt=0, le=1)
@@ -191,6 +193,8 @@ class FlowSection(Section):
     """Weight of a turn's own reward; the rest is the final reward's [R9]."""
     credit: bool = True
     """Whether turns share the final reward; false pays each turn its own reward only."""
+    optimizer_earns: Literal["reward", "gain"] = "reward"
+    """What an Optimizer's turn itself earns: what its kernel is worth, or that less what the best before it is."""
     report_tokens: int = Field(default=200, ge=16, le=bounds.MOST_TOKENS)
     """Longest report of the Tester, in tokens as estimated from its characters [R4]."""
 
@@ -261,6 +265,9 @@ class EvaluatorSection(Section):
     """Ask for a profile by Nsight Compute where there is a GPU [C9]."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
     """Share of the speedup to which it is measured; 0.03 is twice as quick."""
+    reward_precision: float | None = Field(default=None, ge=0.001, le=0.5)
+    """Half of the reward's interval at which launches may end as well. Null, because an Optimizer is paid for what it
+    gained over its parent, and of two slow kernels one may be twice as fast as the other."""
 
     @field_validator("url")
     @classmethod

@@ -126,6 +126,7 @@ def episode_settings(config: TrainingConfig) -> EpisodeSettings:
             verification=asked.verification,
             profile=asked.profile,
             timing_precision=asked.timing_precision,
+            reward_precision=asked.reward_precision,
         ),
         backend=asked.backend,
         wording=config.tasks.wording,

@@ -55,6 +55,9 @@ class CreditSettings:
     """For each turn that was left."""
     shared: bool = True
     """False: each turn earns its own reward only."""
+    gain: bool = False
+    """True: an Optimizer's own reward is its gain, what its kernel is worth by its reward less what the best kernel
+    before it is worth by the same. A kernel that was there before is worth what it was worth then."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.immediate_share <= 1 and 0 < self.discount <= 1):
@@ -97,7 +100,9 @@ def reward_settings(section: RewardSection) -> RewardSettings:
 
 def credit_settings(section: FlowSection) -> CreditSettings:
     """As a configuration says."""
-    return CreditSettings(section.immediate_share, section.discount, section.credit)
+    return CreditSettings(
+        section.immediate_share, section.discount, section.credit, section.optimizer_earns == "gain"
+    )
 
 
 def immediate_reward(
@@ -156,17 +161,36 @@ def credits_of(conversation: Conversation, settings: CreditSettings) -> tuple[Cr
     judged = [attempt for attempt in conversation.attempts if attempt.tested is not None]
     finals = {agent: conversation.final_reward_to(agent) or 0.0 for agent in AgentName}
     return tuple(
-        _credit(attempt, len(judged) - 1 - attempt.number, finals[attempt.written.agent], settings)
+        _credit(
+            attempt,
+            _gain(conversation, attempt) if settings.gain else attempt.value,
+            len(judged) - 1 - attempt.number,
+            finals[attempt.written.agent],
+            settings,
+        )
         for attempt in judged
     )
 
 
-def _credit(attempt: Attempt, turns_left: int, final: float, settings: CreditSettings) -> Credit | None:
-    own = attempt.value
+def _gain(conversation: Conversation, attempt: Attempt) -> float | None:
+    """What an Optimizer's kernel is worth beyond the best before it; the reward of a Generator's."""
+    agent = attempt.written.agent
+    if agent is not AgentName.OPTIMIZER or attempt.value is None:
+        return attempt.value
+    same = attempt if attempt.repeats is None else conversation.attempts[attempt.repeats]
+    before = (one.value_to(agent) for one in conversation.attempts[: attempt.number])
+    return (same.value_to(agent) or 0.0) - max((value for value in before if value is not None), default=0.0)
+
+
+def _credit(
+    attempt: Attempt, own: float | None, turns_left: int, final: float, settings: CreditSettings
+) -> Credit | None:
     if own is None:
         return None
     if not settings.shared:
-        return Credit(own, own, 0.0, turns_left, f"{own:.4g}: its own reward.")
+        gained = settings.gain and attempt.written.agent is AgentName.OPTIMIZER
+        said = "what it gained over the best kernel before it" if gained else "its own reward"
+        return Credit(own, own, 0.0, turns_left, f"{own:.4g}: {said}.")
     share = settings.immediate_share
     value = share * own + (1 - share) * final * settings.discount**turns_left
     said = (

@@ -46,6 +46,10 @@ PANELS: Final[Sequence[tuple[str, Sequence[tuple[str, str, str]]]]] = (
             ("speedup/over_naive", "over the naive kernel, estimated", _GREY),
         ),
     ),
+    (
+        "Speed over the kernel that was given",
+        (("speedup/over_given", "the Optimizer's right kernels, geometric mean", _ORANGE),),
+    ),
 )
 """Title of a panel; its curves: measure, meaning, colour. One that no line has a measure of is left out."""
 
@@ -89,7 +93,9 @@ def _curve(axes: Axes, lines: Sequence[Mapping[str, Any]], measure: str, meaning
         smooth = [
             sum(y[max(0, i - _SMOOTHED_STEPS + 1) : i + 1]) / min(i + 1, _SMOOTHED_STEPS) for i in range(len(y))
         ]
-        axes.plot(x, smooth, color=colour, linewidth=1.8, label=meaning)
+        # One step makes no line.
+        alone = "o" if len(x) == 1 else None
+        axes.plot(x, smooth, color=colour, linewidth=1.8, marker=alone, label=meaning)
     if held_out:
         x, y = zip(*held_out, strict=True)
         axes.plot(x, y, "o", color=colour, markersize=4.5, markeredgecolor="white", label=None if steps else meaning)

@@ -11,8 +11,9 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -38,6 +39,8 @@ MEASURES: Final[Mapping[str, str]] = MappingProxyType(
         "pass_rate/optimizer": "share of the Optimizer's answers that are right",
         "speedup/over_naive": "median, over conversations, of the best estimated speedup over the naive kernel",
         "speedup/measured": "median, over conversations, of the best speedup measured on a GPU (lower end)",
+        "speedup/over_given": "geometric mean, over the Optimizer's right kernels, of their speed over the kernel "
+        "before them, where that was right too",
         "regression_rate": "share of the kernels right at all published sizes tried that fail at a held-out one",
         "turns": "mean number of kernels in a conversation",
         "early_stop_rate": "share of the conversations that ended because a kernel was good enough",
@@ -75,6 +78,7 @@ def training_measures(conversations: Sequence[Conversation], left_out: int = 0) 
         "pass_rate/first": _mean([one.attempts[0].passed for one in conversations if one.attempts]),
         "speedup/over_naive": _median(best),
         "speedup/measured": _median(measured),
+        "speedup/over_given": _geometric_mean([gain for one in conversations for gain in gains(one)]),
         "regression_rate": _mean([regressed(attempt) for attempt in attempts]),
         "turns": _mean([len(one.attempts) for one in conversations]),
         "early_stop_rate": _mean([reason is EndReason.GOOD_ENOUGH for reason in ended]),
@@ -110,6 +114,20 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
+
+
+def _geometric_mean(values: Sequence[float]) -> float | None:
+    return geometric_mean(values) if values and min(values) > 0 else None
+
+
+def gains(one: Conversation) -> Iterator[float]:
+    """Of each right kernel of the Optimizer: how many times as fast it is as the kernel before it, if that was right
+    too. A repeat is as fast.
+    """
+    for before, attempt in pairwise(one.attempts):
+        now, given = attempt.speedup, before.speedup
+        if attempt.written.agent is AgentName.OPTIMIZER and now is not None and given:
+            yield now / given
 
 
 def _estimates(one: Conversation) -> Iterator[float]:

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import ray
@@ -26,7 +26,7 @@ from verl.trainer.ppo.v1 import AgentLoopWorkerTQ
 from common.client import AsyncClient
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation.conversation import AgentName, Conversation, Message, Response
-from trainer.conversation.episode import Oracle, Policy, episode_settings, play
+from trainer.conversation.episode import EpisodeSettings, Oracle, Policy, episode_settings, play
 from trainer.conversation.tokens import token_ids
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError, TrainerError
@@ -201,11 +201,20 @@ class ConversationLoop(AgentLoopBase):
             seat.task,
             company.policies(seat),
             company.oracle,
-            episode_settings(config),
+            settings_of(config, seat),
             seat.seed,
             conversation_id=f"{seat.uid}.{seat.candidate}",
         )
         return FinishedConversation(conversation, sequences(conversation, config))
+
+
+def settings_of(config: TrainingConfig, seat: AgentSlot) -> EpisodeSettings:
+    """How a conversation goes: in the first `flow.single_turn_steps` steps with one kernel of each agent."""
+    settings = episode_settings(config)
+    if seat.evaluating or seat.step > config.flow.single_turn_steps:
+        return settings
+    turns = min(config.flow.max_turns, len(config.roles))
+    return replace(settings, flow=replace(settings.flow, max_turns=turns))
 
 
 def sequences(conversation: Conversation, config: TrainingConfig) -> tuple[TokenSequence, ...]:

@@ -77,6 +77,11 @@ class StartFailure:
         return self.failures >= _LASTING_FAILURES
 
     @property
+    def soon_again(self) -> bool:
+        """Whether the next start may be tried at once: a kill or two say nothing of the next one."""
+        return self.killed and not self.lasting
+
+    @property
     def fault(self) -> GpuError:
         return (RefereeKilledError if self.killed else GpuError)(self.reason, self.remedy)
 
@@ -250,9 +255,11 @@ class GpuReferee:
                 if connection is not None:
                     return connection
                 trouble = self._troubles.last()
-                if trouble and (trouble.at_s >= asked_s or not (at_once or time.monotonic() >= trouble.due_s)):
-                    raise trouble.fault
-                connection = self._started()
+                if trouble and not trouble.soon_again:
+                    known = trouble.at_s >= asked_s
+                    if known or not (at_once or time.monotonic() >= trouble.due_s):
+                        raise trouble.fault
+                connection = self._started_in_tries()
                 self._troubles.clear()
                 return connection
         except OSError as error:
@@ -261,6 +268,17 @@ class GpuReferee:
             remedy = "Make the data folder writable, with some room on its disk; or set ASSAY_DATA_DIR to another."
             self._troubles.add(reason, remedy)
             raise GpuError(reason, remedy) from error
+
+    def _started_in_tries(self) -> socket.socket:
+        """Again where someone outside ends it at its start, as long as that does not look as if it went on."""
+        while True:
+            try:
+                return self._started()
+            except RefereeKilledError:
+                trouble = self._troubles.last()
+                if trouble is None or not trouble.soon_again:
+                    raise
+                self._cancel_token.check()
 
     def _started(self) -> socket.socket:
         forget_endings(self._endings)

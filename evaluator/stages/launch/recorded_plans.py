@@ -10,6 +10,10 @@ from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.calls import Call
 
+_MAX_REFUSALS: Final = 6
+"""Points at which host code may be refused before those left have the last ruling: each takes a sandbox and
+maybe some seconds. A judge asks in an order of its own, and may come to a point past the first refusal."""
+
 
 @dataclass(frozen=True)
 class RecordedPlan:
@@ -48,9 +52,19 @@ class RecordedPlans:
 
         Raises InfrastructureError.
         """
+        if self._record is None:
+            return
         missing = {key: point for point in points if (key := sizes_key(*point)) not in self.known}
-        if missing and self._record is not None:
-            self.known.update(zip(missing, self._record(list(missing.values())), strict=False))
+        refusals = 0
+        while missing:
+            found = dict(zip(missing, self._record(list(missing.values())), strict=False))
+            self.known.update(found)
+            missing = {key: point for key, point in missing.items() if key not in found}
+            refusals += 1
+            if refusals == _MAX_REFUSALS:
+                # Whatever is asked for is among these, and host code that can be recorded nowhere costs little.
+                self.known.update(dict.fromkeys(missing, list(found.values())[-1]))
+                return
 
 
 def sizes_key(sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:

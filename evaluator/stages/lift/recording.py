@@ -13,7 +13,7 @@ from common.wire import Wire
 from evaluator.stages.lift.binding import LiftRefusedError
 
 MAX_RECORDING_BYTES: Final = 8 << 20
-_MAX_STEPS: Final = 2048
+_MAX_STEPS: Final = 8192
 _MAX_BUFFERS: Final = 512
 _Word = Annotated[StrictInt, Field(ge=0, lt=1 << 64)]
 _Extents = tuple[_Word, _Word, _Word]

@@ -16,7 +16,8 @@ from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.time.statistics import Clocks, Measurement, clocks_agree, enough
+from evaluator.stages.time.statistics import Clocks, Measurement, clocks_agree
+from evaluator.stages.time.stopping import FEWEST_LAUNCHES, StoppingRule
 from evaluator.stages.verify.examination import POISON, Examination
 from evaluator.stages.verify.trials import PlannedTrial
 
@@ -126,6 +127,7 @@ class _TimingHarness:
         given: GivenBaseline | None,
     ) -> None:
         self.given = given
+        self.rule = StoppingRule.of(settings)
         self.problem, self.session, self.sizes, self.settings = checked_plan.problem, session, sizes, settings
         self.rng, self.baseline, self.sized_plan = rng, baseline, sized_plan
         self.examination = Examination(checked_plan, session, settings, rng, 0)
@@ -146,13 +148,13 @@ class _TimingHarness:
         """Whether more launches would say nothing new, or the time is up."""
         if self.examination.left_s <= 0 and self.times:
             return True
-        if len(self.times) % _LOOK_EVERY and len(self.times) < self.settings.max_launches:
+        launches, most = len(self.times), self.settings.max_launches
+        if launches % _LOOK_EVERY and launches not in (FEWEST_LAUNCHES, most):
             return False
         self._read()
-        events_us, settings = [event_us for event_us, _, _ in self.times], self.settings
-        if not enough(events_us, self.baseline_us, settings.max_launches, settings.timing_precision):
+        if not self.rule.met([event_us for event_us, _, _ in self.times], self.baseline_us):
             return False
-        return len(self.times) >= min(_PATIENCE, settings.max_launches) or clocks_agree(self._clocks()) is None
+        return launches >= min(_PATIENCE, most) or clocks_agree(self._clocks()) is None
 
     def launch(self) -> Ruling | None:
         """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from common.contract import BaselineTime, DeviceState, Phase, Status, Timing
 from evaluator.errors import Ruling
 from evaluator.stages.time.roofline import Roofline
+from evaluator.stages.time.stopping import MIN_LAUNCHES, ranks
 
-MIN_LAUNCHES = 10
-"""Fewer say too little about a median; fewer are timed only where the time limit ends them."""
-MAX_LAUNCHES = 200
 CONFIDENCE = 0.95
 RESAMPLES = 1000
 EVENT_RESOLUTION_US = 0.5
 """Of CUDA events, `cuEventElapsedTime` in the CUDA Driver API; some devices tick faster, which their samples show."""
 
-_Z = 1.959964
 _SLACK_US = 25.0
 _SLACK_SHARE = 0.1
 _WAKING_US = 1000.0
@@ -91,23 +88,6 @@ class Pooled:
     event_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
     evaluations: int = 1
-
-
-def enough(
-    event_us: Sequence[float], baseline_us: Sequence[float], most: int = MAX_LAUNCHES, precision: float = 0.01
-) -> bool:
-    """Whether the referee may stop launching: the speedup is known to `precision`, or `most` launches were made.
-
-    The rule: the 95 % intervals of both medians, from order statistics (ranks n/2 -+ 0.98 sqrt(n), no distribution
-    assumed), as shares of the medians; the root of the sum of their squares is at most `precision`. Source: Le
-    Boudec, "Performance Evaluation of Computer and Communication Systems" (2010), chapter 2; stopping by it: Hoefler
-    and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC 2015). Costs two sorts.
-    """
-    if len(event_us) >= most:
-        return True
-    if min(len(event_us), len(baseline_us)) < MIN_LAUNCHES:
-        return False
-    return math.hypot(_half_width(event_us), _half_width(baseline_us)) <= precision
 
 
 def clocks_agree(clocks: Clocks) -> Ruling | None:
@@ -280,20 +260,6 @@ def _forged(evidence: str) -> Ruling:
     )
 
 
-def _ranks(count: int) -> tuple[int, int]:
-    """Positions, from 0, of the order statistics that hold the median with 95 %."""
-    reach = _Z * math.sqrt(count) / 2
-    return max(math.floor(count / 2 - reach) - 1, 0), min(math.ceil(count / 2 + reach), count - 1)
-
-
-def _half_width(samples: Sequence[float]) -> float:
-    """Half the interval of the median, as a share of the median."""
-    ordered = np.sort(samples)
-    low, high = _ranks(len(ordered))
-    median = float(np.median(ordered))
-    return float(ordered[high] - ordered[low]) / 2 / median if median > 0 else math.inf
-
-
 def _resolution_us(samples: Sequence[float]) -> float:
     """The step of the clock, as the samples show it: their smallest difference, at most what CUDA promises.
 
@@ -337,7 +303,8 @@ def _notes(
     least = min(len(measurement.event_us), len(measurement.baseline_us))
     if least < MIN_LAUNCHES:
         found.append(
-            f"Only {least} launches fitted into the time limit: the interval is the whole range of the samples."
+            f"Only {least} launches were made, because the time was up or the reward is known well enough: the "
+            "interval is the whole range of the samples."
         )
     for name, samples in (("submission", measurement.event_us), ("baseline", measurement.baseline_us)):
         if drift := _drift(samples):
@@ -366,7 +333,7 @@ def _drift(samples: Sequence[float]) -> float:
     if third < MIN_LAUNCHES:
         return 0.0
     first, last = np.sort(samples[:third]), np.sort(samples[-third:])
-    low, high = _ranks(third)
+    low, high = ranks(third)
     change = float(np.median(last) / np.median(first)) - 1
     apart = first[high] < last[low] or last[high] < first[low]
     return change if apart and abs(change) > _DRIFT else 0.0

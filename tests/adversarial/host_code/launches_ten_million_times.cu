@@ -2,7 +2,7 @@
 // attack: launches without measure
 // expect: invalid_submission
 // because: a plan has so many steps at most
-// message: more than 1024
+// message: more than 4096
 #include <cuda_runtime.h>
 
 __global__ void add(const float* a, const float* b, float* c, int n)

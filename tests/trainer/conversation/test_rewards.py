@@ -105,6 +105,33 @@ def test_an_optimizer_that_doubles_the_speed_has_the_best_kernel_and_its_own_uni
     assert generator.final < credits_of(fast, CreditSettings())[0].final <= fast.attempts[0].reward.maximum
 
 
+def test_an_optimizer_that_is_paid_for_its_gain_earns_what_is_beyond_the_best_before():
+    settings = EpisodeSettings(flow=Flow(4, stop_at=1000), rewards=PAID_OTHERWISE, turn_tokens=10_000)
+    answers = [wrapped(kernel(name)) for name in ("pass_0", "pass_1", "pass_2", "pass_1")]
+    conversation = played(answers, settings=settings, oracle=Speeds([0.5, 2.0, 0.5]))
+    first, faster, slower, again = credits_of(conversation, CreditSettings(shared=False, gain=True))
+    assert first.value == conversation.attempts[0].value, "the Generator is paid as before"
+    assert faster.value == pytest.approx(1.5)
+    assert slower.value == pytest.approx(-1.5), "though it is as fast as the first one"
+    assert again.value == pytest.approx(0.0), "a repeat gains nothing and loses nothing"
+    assert conversation.attempts[3].value == 0.0
+    assert "gained" in faster.explanation
+    shared = credits_of(conversation, CreditSettings(gain=True))[1]
+    assert shared.value == pytest.approx(0.3 * 1.5 + 0.7 * 2.3 * 0.9**2)
+
+
+def test_what_mends_a_wrong_kernel_gains_all_that_it_is_worth():
+    settings = EpisodeSettings(flow=Flow(3, stop_at=1000), rewards=PAID_OTHERWISE, turn_tokens=10_000)
+    answers = [wrapped(kernel(name)) for name in ("wrong_0", "pass_1", "wrong_2")]
+    conversation = played(answers, settings=settings)
+    wrong, mended, broken = credits_of(conversation, CreditSettings(shared=False, gain=True))
+    before = conversation.attempts[0].value_to(AgentName.OPTIMIZER)
+    assert wrong.value == conversation.attempts[0].value
+    assert mended.value == pytest.approx(conversation.attempts[1].value - before) != 0
+    assert broken.value == pytest.approx(conversation.attempts[2].value - conversation.attempts[1].value)
+    assert broken.value < 0
+
+
 def test_the_figures_of_the_requirements_are_the_defaults():
     answers = [wrapped(kernel(name)) for name in ("wrong_0", "pass_0")]
     conversation = played(answers, settings=EpisodeSettings(flow=Flow(2), turn_tokens=10_000))
@@ -114,6 +141,7 @@ def test_the_figures_of_the_requirements_are_the_defaults():
     assert second.value == pytest.approx(0.3 * right + 0.7 * right)
     assert credit_settings(FlowSection()) == CreditSettings()
     assert credit_settings(FlowSection(credit=False)).shared is False
+    assert credit_settings(FlowSection(optimizer_earns="gain")).gain is True
 
 
 def test_nobody_is_paid_before_the_end():

@@ -2,14 +2,18 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sample_verdicts as samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import ANSWERS, kernel, played
+from scripted import ANSWERS, Judge, kernel, played
 
 from trainer.config.schema import TrainingConfig
+from trainer.conversation.conversation import Flow
+from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.reporting import curves, metrics
 from trainer.reporting.metrics import MEASURES, MetricsError, MetricsWriter, shares_of_time, training_measures
@@ -42,6 +46,28 @@ def test_the_measures_of_a_few_conversations_by_hand():
     assert found["repeat_rate"] == pytest.approx(1 / 3)
     assert found["early_stop_rate"] == pytest.approx(1 / 3)
     assert found["reward/final"] == pytest.approx(sum(one.final_reward for one in (right, repeated, silent)) / 3)
+
+
+class Speeds(Judge):
+    """Kernels that are right, or wrong, at the speedups that their names end in."""
+
+    async def evaluate(self, submission):
+        judged = await super().evaluate(submission)
+        speedup = float(re.search(r"_(\d+)\(", submission.source)[1])
+        profile = samples.passed().profile.model_copy(update={"estimated_speedup": speedup})
+        return replace(judged, verdict=judged.verdict.model_copy(update={"profile": profile}))
+
+
+def test_a_gain_is_over_the_kernel_that_was_given_where_both_are_right():
+    def gains(*names):
+        endless = EpisodeSettings(flow=Flow(len(names), stop_at=1000), turn_tokens=10_000)
+        one = played([wrapped(kernel(name)) for name in names], settings=endless, oracle=Speeds())
+        return list(metrics.gains(one)), training_measures([one]).get("speedup/over_given")
+
+    assert gains("pass_2", "pass_6", "pass_3") == ([3.0, 0.5], pytest.approx(1.5**0.5))
+    assert gains("pass_2", "pass_8", "wrong_4", "pass_1") == ([4.0], pytest.approx(4)), "none over a wrong one"
+    assert gains("pass_2", "pass_2") == ([1.0], pytest.approx(1)), "a repeat is as fast"
+    assert gains("wrong_2", "pass_4") == ([], None)
 
 
 def test_a_kernel_that_fails_at_a_held_out_size_only_is_a_regression():

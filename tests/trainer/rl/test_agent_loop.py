@@ -10,7 +10,7 @@ from trainer.config.reading import load_config
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.extraction import wrapped
 from trainer.policies import models
-from trainer.rl.agent_loop import AgentPool, AgentSlot, ConversationLoop
+from trainer.rl.agent_loop import AgentPool, AgentSlot, ConversationLoop, settings_of
 
 SETTINGS = ("agents.optimizer={}", "flow.max_turns=2", "rollout.turn_tokens=400", "rollout.sequence_tokens=9000")
 
@@ -65,3 +65,16 @@ def test_where_there_is_no_kernel_nobody_asks_a_model_what_is_wrong_with_it(toke
 def test_without_such_a_model_the_rules_alone_report(tokenizer):
     _, turns = converse(tokenizer, wrapped(kernel("wrong_a")), None)
     assert all(turn.response is None and turn.report for turn in turns)
+
+
+@pytest.mark.parametrize(("agents", "single"), [("{}", 2), ("null", 1)])
+def test_a_run_begins_with_one_kernel_of_each_agent_for_as_many_steps_as_it_is_told(agents, single):
+    told = [f"agents.optimizer={agents}", "flow.max_turns=4", "flow.single_turn_steps=3"]
+    config = load_config("cpu-demo", [*told, "rollout.sequence_tokens=2048"])
+
+    def turns(step, evaluating=False):
+        return settings_of(config, AgentSlot("u", 0, TASK, seed=0, step=step, evaluating=evaluating)).flow.max_turns
+
+    assert [turns(step) for step in (1, 3, 4, 99)] == [single, single, 4, 4]
+    assert turns(1, evaluating=True) == 4, "what is measured is what will be played"
+    assert settings_of(config, AgentSlot("u", 0, TASK, seed=0, step=1)).flow.stop_at == config.flow.early_stop_share

@@ -14,7 +14,7 @@
 // Addresses that are made up: no memory is mapped there, so reading them on the host is a fault that can be named.
 constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 36, MAX_BUFFERS = 512;
 constexpr unsigned long long LAST_ADDRESS = FIRST_ADDRESS + SLOT_BYTES * MAX_BUFFERS;
-constexpr size_t MAX_STEPS = 1024, MAX_UPLOAD_BYTES = 1 << 16;
+constexpr size_t MAX_STEPS = 4096, MAX_UPLOAD_BYTES = 1 << 16;
 
 struct Buffer {
     unsigned long long base, bytes;

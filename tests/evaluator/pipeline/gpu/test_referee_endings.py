@@ -95,10 +95,16 @@ def test_a_referee_that_is_killed_twice_judges_the_third_time(referee):
     assert found.verified.ruling is None
 
 
+def _end_all():
+    for _, pid in list(processes()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 class KilledAtItsStart(Referee):
     """By whoever kills all that is new; the first `kills` times."""
 
-    kills = 1
+    kills = 2
     number = "KILL"
 
     def _command(self):
@@ -108,17 +114,21 @@ class KilledAtItsStart(Referee):
 
 def test_a_referee_that_is_killed_at_its_start_counts_against_nobody(tmp_path):
     referee = KilledAtItsStart(GPU, MachineSettings(tmp_path))
-    for _ in range(2):  # who asks before the next start is due hears the same
-        with pytest.raises(RefereeKilledError, match=r"could not be started \(ended by SIGKILL\)"):
-            referee.judge(request("relu"), lambda event: None)
-    time.sleep(max(0.0, referee.trouble.due_s - time.monotonic()))
     try:
         assert referee.judge(request("relu"), lambda event: None).verified.ruling is None
         assert referee.trouble is None
     finally:
-        for _, pid in list(processes()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _end_all()
+    always = KilledAtItsStart(GPU, MachineSettings(tmp_path / "always"))
+    always.kills = 4
+    for _ in range(2):  # who asks before the next start is due hears the same
+        with pytest.raises(RefereeKilledError, match=r"could not be started \(ended by SIGKILL\)"):
+            always.judge(request("relu"), lambda event: None)
+    time.sleep(max(0.0, always.trouble.due_s - time.monotonic()))
+    try:
+        assert always.judge(request("relu"), lambda event: None).verified.ruling is None
+    finally:
+        _end_all()
     crashing = KilledAtItsStart(GPU, MachineSettings(tmp_path / "other"))
     crashing.number = "SEGV"
     with pytest.raises(GpuError, match="could not be started") as fault:

@@ -127,6 +127,23 @@ def _full_disk(tmp_path, monkeypatch):
     return "GPU-0.log: Not a directory"
 
 
+@pytest.mark.parametrize(("kills", "starts", "words"), [(2, 3, "exit code 3"), (99, 4, "ended by SIGKILL")])
+def test_a_referee_that_is_killed_at_its_start_is_started_again(kills, starts, words, tmp_path, monkeypatch):
+    (tmp_path / "path").mkdir()
+    counted = tmp_path / "starts"
+    counted.touch()
+    (tmp_path / "path" / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if 'evaluator.pipeline.gpu.server' in sys.orig_argv and 'supervisor' not in ' '.join(sys.orig_argv):\n"
+        f"    open({str(counted)!r}, 'a').write('.')\n"
+        f"    os.path.getsize({str(counted)!r}) <= {kills} and os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"), prepend=os.pathsep)
+    fault = refused(GpuReferee(GPU, MachineSettings(tmp_path)))
+    assert words in str(fault)
+    assert counted.stat().st_size == starts
+
+
 @pytest.mark.parametrize("cause", [_broken_import, _no_docker, _killed, _no_folder, _full_disk])
 def test_each_reason_is_stated_within_seconds(cause, tmp_path, monkeypatch):
     words = cause(tmp_path, monkeypatch)

@@ -115,6 +115,20 @@ def test_a_refusal_at_one_size_says_at_which(toolbox):
     assert isinstance(checked_plan.at({"n": 6}), SizedPlan)
 
 
+def test_what_comes_after_a_refused_size_is_recorded_too(toolbox):
+    """A judge asks in an order of its own, and in another process none can be recorded."""
+    returns = "int n)\n{\n    if (n == 7) return;"
+    refused_there = STRUCT.replace("int n)\n{", returns)
+    recorded = built(refused_there, toolbox).checked_plan.recorded
+    recorded.record([({"n": n}, {}) for n in (6, 7, 8, 9)])
+    kinds = [isinstance(recorded.at({"n": n}, {}), Ruling) for n in (6, 7, 8, 9)]
+    assert kinds == [False, True, False, False]
+    nowhere = built(STRUCT.replace("int n)\n{", returns.replace("n == 7", "n < 64")), toolbox)
+    recorded = nowhere.checked_plan.recorded
+    recorded.record([({"n": n}, {}) for n in range(1, 30)])
+    assert {recorded.known[f"n = {n}"].status for n in range(1, 30)} == {Status.INVALID_SUBMISSION}
+
+
 def test_a_verdict_says_what_was_lifted_and_comes_out_again(toolbox):
     settings = Settings(verification="quick", estimate_for=None)
     verdict = evaluate(Submission(problem="vector_add", source=STRUCT, settings=settings), toolbox)

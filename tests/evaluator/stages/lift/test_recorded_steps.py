@@ -108,7 +108,7 @@ def test_a_variable_is_a_target_by_its_name():
         (lambda b: [launch(b, arguments=["00", "00", "00"])], Status.REJECTED, "has another size"),
         (lambda b: [], Status.INVALID_SUBMISSION, "launches nothing"),
         (lambda b: [{"free": 2}], Status.INVALID_SUBMISSION, "launches nothing"),
-        (lambda b: [launch(b)] * 1025, Status.INVALID_SUBMISSION, "1025 steps"),
+        (lambda b: [launch(b)] * 4097, Status.INVALID_SUBMISSION, "4097 steps"),
         (
             lambda b: [{"fill": 2 * b + 8192, "data": word(b + 4096), "bytes": 8, "stream": 0}],
             Status.UNSUPPORTED,

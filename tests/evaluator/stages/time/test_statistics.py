@@ -12,17 +12,15 @@ from evaluator.backends.peaks import peaks_of
 from evaluator.problems.problem import Work
 from evaluator.stages.time.roofline import Roofline
 from evaluator.stages.time.statistics import (
-    MAX_LAUNCHES,
-    MIN_LAUNCHES,
     Measurement,
     Pooled,
     below_floor,
     clocks_agree,
-    enough,
     sol_score,
     summarise,
     too_fast,
 )
+from evaluator.stages.time.stopping import StoppingRule
 
 H200 = DeviceState(name="NVIDIA H200")
 
@@ -76,7 +74,7 @@ def test_stopping_when_it_is_enough_does_not_spoil_the_interval():
     for seed in range(150):
         generator = np.random.default_rng(seed)
         event, baseline = [], []
-        while not enough(event, baseline):
+        while not StoppingRule().met(event, baseline):
             event.append(10 * generator.lognormal(0, 0.01))
             baseline.append(25 * generator.lognormal(0, 0.01))
         timing = summarise(measured(event, baseline))
@@ -171,33 +169,6 @@ def test_drift_throttling_and_noise_are_named_and_nothing_is_left_out():
     assert any("noisy" in note for note in notes)
     assert len(summarise(measured(warming)).samples_us) == 60
     assert summarise(measured([10.0, 10.01, 10.02] * 20, [20.0, 20.01, 20.02] * 20)).notes == ()
-
-
-# --- when to stop ------------------------------------------------------------------------------------------------
-
-
-def test_launches_end_when_the_speedup_is_known_and_not_before():
-    quiet = [10.0, 10.01, 9.99, 10.0, 10.02]
-    assert not enough(quiet, quiet)
-    assert enough(quiet * 2, quiet * 2)
-    assert not enough(quiet * 2, (quiet * 2)[: MIN_LAUNCHES - 1])
-    noisy = [8.0, 12.0, 9.0, 11.0, 10.0]
-    assert not enough(noisy * 8, quiet * 8)
-    assert not enough(quiet * 8, noisy * 8)
-    assert enough(noisy * (MAX_LAUNCHES // 5), quiet * 8)
-    assert enough(noisy * 4, quiet * 4, most=20)
-
-
-def test_a_quieter_kernel_needs_fewer_launches():
-    def launches(width):
-        generator = np.random.default_rng(5)
-        event, baseline = [], []
-        while not enough(event, baseline):
-            event.append(10 * generator.lognormal(0, width))
-            baseline.append(20 * generator.lognormal(0, width))
-        return len(event)
-
-    assert launches(0.0005) == MIN_LAUNCHES < launches(0.01) < launches(0.2) == MAX_LAUNCHES
 
 
 # --- three clocks ------------------------------------------------------------------------------------------------
