@@ -58,6 +58,7 @@ def evaluator_text() -> str:
 # Public names that stand in two modules, each with its reason. Everything else has a name of its own.
 SHARED_NAMES = {
     "Problem": "what there is to compute; and the body of a refusal, which RFC 9457 and the API's schema call so",
+    "Size": "torch.Size, as Triton's and KernelBench's Python see it",
     "doctor": "a command of `assay` and of `assay-train`",
     "downgrade": "Alembic asks for it in each migration",
     "evaluate": "the pipeline's only entry; the route POST /evaluate, as its schema names it; `assay-train evaluate`",

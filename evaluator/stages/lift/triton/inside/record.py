@@ -30,7 +30,7 @@ from evaluator.stages.lift.triton.inside.recording_driver import (
     stop_at_ptx,
 )
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
-from evaluator.stages.lift.triton.inside.stand_in_torch import install_torch, torch_for
+from evaluator.stages.lift.triton.inside.stand_in_torch import install_stand_in, torch_for
 
 SOURCE: Final = "kernel.py"
 _MODULE: Final = "kernel"
@@ -135,7 +135,7 @@ def _recorded(
     call: Mapping[str, Any], request: Mapping[str, Any], memory: RecordedMemory, kernels: Kernels, compiling: Any
 ) -> dict[str, Any]:
     capability, facts = divmod(request["capability"], 10), request["device"]
-    install_torch(torch_for(memory, request["device_name"], capability, facts))
+    install_stand_in(torch_for(memory, request["device_name"], capability, facts))
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()

@@ -193,7 +193,7 @@ def _cuda(name: str, capability: tuple[int, int], facts: dict[str, int]) -> Modu
     return cuda
 
 
-def install_torch(torch: ModuleType) -> None:
+def install_stand_in(torch: ModuleType) -> None:
     """Have `import torch` and `import torch.cuda` find it, in this process."""
     sys.modules["torch"] = torch
     sys.modules["torch.cuda"] = torch.cuda
