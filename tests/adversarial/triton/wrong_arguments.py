@@ -2,7 +2,7 @@
 # attack: run takes one tensor too many
 # expect: invalid_submission
 # because: the function does not fit the problem
-# message: takes x, y, z, w
+# message: takes x, y, z, w, v
 import torch
 import triton
 import triton.language as tl
@@ -15,6 +15,6 @@ def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
     tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
 
 
-def run(x, y, z, w):
+def run(x, y, z, w, v):
     n = x.numel()
     add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

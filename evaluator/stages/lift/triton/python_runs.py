@@ -34,6 +34,8 @@ _ASLEEP_S: Final = 20.0
 _MAX_AT_ONCE: Final = 32
 """Calls in one sandbox; each is recorded twice."""
 _MAX_KERNELS_BYTES: Final = 128 << 20
+_MOST_PROCESSES: Final = 24
+"""And threads. The recorder is two, and Triton asks ptxas for its version; a hundred of such size are slow to end."""
 _START_S: Final = 20.0
 """To import Triton, on a machine with a cold disk."""
 _ENDING: Final = re.compile(rb"^(\d{1,6}) (exit|signal|late|slow)(?: (\d{1,3}))?$", re.MULTILINE)
@@ -237,6 +239,7 @@ def _job(
             cpu_s=until_s,
             memory_bytes=settings.memory_bytes,
             file_bytes=_MAX_KERNELS_BYTES,
+            processes=_MOST_PROCESSES,
             output_bytes=1 << 20,
         ),
     )
