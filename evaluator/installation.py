@@ -19,14 +19,14 @@ def in_checkout() -> bool:
     return all((_ROOT / name).is_file() for name in ("Makefile", "pyproject.toml", "constraints-dev.txt"))
 
 
-def install_command(extra: Literal["gpu", "nvcc", "service"]) -> str:
+def install_command(extra: Literal["gpu", "nvcc", "service", "triton"]) -> str:
     """The command that installs what an extra of this project holds.
 
     `gpu` is more than an extra: PyCUDA has no wheel and is built. The version keeps pip from another package of this
     name.
     """
     if in_checkout():
-        return {"gpu": "make gpu", "nvcc": "make nvcc", "service": "make demo"}[extra]
+        return {"gpu": "make gpu", "nvcc": "make nvcc", "service": "make demo", "triton": "make triton"}[extra]
     if extra == "gpu":
         return f"{sys.executable} -m evaluator.backends.gpu.device.install"
     return f"{sys.executable} -m pip install 'assay[{extra}]=={__version__}'"

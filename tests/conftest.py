@@ -165,6 +165,7 @@ LONG = (
     "tests/trainer/tuning/test_phases.py",
     "tests/trainer/reporting/test_run_metrics.py::test_tensorboard_and_wandb",
     "tests/trainer/reporting/test_transcript_page.py::test_in_a_browser",
+    "tests/trainer/rl/test_algorithms.py",
     "tests/trainer/rl/test_patches.py::test_a_process_that_imports_verl",
     "tests/trainer/rl/test_processes.py::test_an_embedded_evaluator",
     "tests/trainer/rl/test_processes.py::test_two_nodes",
@@ -206,6 +207,7 @@ REST = (
     "tests/e2e/test_remote.py::test_a_service_that_is_killed",
     "tests/evaluator/service/test_server.py",
     "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
+    "tests/trainer/rl/test_algorithms.py",
     "tests/trainer/rl/test_runner.py",
 )
 # The longest, which mostly wait, come first: at the end nothing would be left to run beside them.

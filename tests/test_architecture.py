@@ -76,6 +76,7 @@ OWNERS = {
     },
     "transfer_queue": {"trainer.rl.agent_loop", "trainer.rl.trainable_agent"},
     "transformers": {"trainer.policies", "trainer.rl"},
+    "triton": {"evaluator.stages.lift.triton.inside"},
     "tree_sitter": {"evaluator.stages.screen.syntax"},
     "tree_sitter_cuda": {"evaluator.stages.screen.syntax"},
     "numpy": {

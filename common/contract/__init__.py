@@ -61,7 +61,7 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.6"
+CONTRACT_VERSION = "1.7"
 
 __all__ = [
     "BASELINE_WORDS",

@@ -112,9 +112,12 @@ class Settings(Request):
     it): much sooner for what is far slower than the baseline. Null heeds `timing_precision` alone."""
 
 
-Dialect = Literal["cuda", "solve"]
+Dialect = Literal["cuda", "solve", "torch-extension", "kernelbench", "triton"]
 """`cuda`: kernels with a launch plan; host code never runs. `solve`: a file whose `extern "C" void solve(…)` or
-`solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan."""
+`solution(…)` launches the kernels, as on LeetGPU and Tensara; it is recorded, and the recording is the plan.
+`torch-extension`: a file with `PYBIND11_MODULE`, whose `forward(…)` takes and returns tensors; recorded likewise.
+`kernelbench`: a Python text with `ModelNew`, whose forward passes tensors and numbers to what `load_inline`
+compiles. `triton`: Python with Triton kernels, whose `run(…)` launches them; it is recorded too."""
 
 
 class Submission(Request):
@@ -125,7 +128,8 @@ class Submission(Request):
     source: str = Field(max_length=16 << 20)
     """The source text, UTF-8. Above 1 MiB the verdict is `invalid_submission`."""
     dialect: Dialect | None = None
-    """What kind of text `source` is; null finds out: `solve` where it has such a function, launches, and no plan."""
+    """What kind of text `source` is; null finds out, where there is no plan, by the function or the module that it
+    has."""
     plan: LaunchPlan | None = None
     """Launch plan; null takes it from `// assay:` directives in the source, or infers it."""
     backend: Literal["auto", "gpu", "sim"] = "auto"

@@ -30,6 +30,9 @@ from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.terminal import printable
 from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.settings import MachineSettings, ServiceSettings
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.triton.python_runs import check_recorder
+from evaluator.stages.lift.triton.triton_package import find_triton
 
 _NEEDED_FREE_BYTES = 1 << 30
 _ANSWER_S = 3.0
@@ -60,6 +63,7 @@ def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
     yield _finding("simulator", lambda: _simulator(toolbox))
     yield from _gpu(toolbox)
     yield _finding("references", lambda: _references(toolbox))
+    yield _finding("triton", lambda: _triton(toolbox))
     yield from _service(toolbox)
 
 
@@ -140,6 +144,18 @@ def _references(toolbox: Toolbox) -> HealthCheck:
     return HealthCheck(
         "references", True, f"PyTorch {found.torch} carried out a file of KernelBench's form in {took}"
     )
+
+
+def _triton(toolbox: Toolbox) -> HealthCheck:
+    """Whether kernels written in Triton can be graded: have it compile one of ours."""
+    started_s = time.monotonic()
+    try:
+        found = find_triton()
+        check_recorder(toolbox.toolchain, toolbox.sandbox)
+    except LiftRefusedError as refusal:
+        return HealthCheck("triton", None, refusal.ruling.message, refusal.ruling.hint)
+    took = f"{time.monotonic() - started_s:.2f} s"
+    return HealthCheck("triton", True, f"Triton {found.version} compiled a kernel in {took}")
 
 
 _REFERENCE = b"""import torch

@@ -62,7 +62,8 @@ _SHRINK_S = 10.0
 @click.option(
     "--dialect",
     type=click.Choice(get_args(Dialect)),
-    help="cuda: kernels with a launch plan. solve: host code that launches, as on LeetGPU and Tensara.  "
+    help="cuda: kernels with a launch plan. solve: host code that launches, as on LeetGPU and Tensara. "
+    "torch-extension: PYBIND11_MODULE. kernelbench: ModelNew in Python. triton: Python with Triton kernels.  "
     "[default: what FILE looks like]",
 )
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Launch plan as a JSON file.")

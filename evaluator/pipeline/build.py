@@ -1,58 +1,87 @@
 """The half of an evaluation that needs no device: from a source as it came in to a program with a fitting plan."""
 
-from common.contract import Dialect, Lifting, Phase, Status
-from common.launch_plan import Copy, Fill, Launch
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from common.contract import Dialect, Phase, Screening, Status
 from evaluator.errors import Ruling
+from evaluator.pipeline.dialects.triton_build import (
+    build_triton,
+    lifting_of,
+    needs_of,
+    public_points,
+    with_more_kernels,
+)
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
-from evaluator.pipeline.timing import larger
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
-from evaluator.stages.compile.nvcc import Compiled, compile_source
-from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
-from evaluator.stages.lift.binding import expected
-from evaluator.stages.lift.dialects import EntryFunction, called_libraries, entry_function, is_solve
-from evaluator.stages.lift.lifting import Lifted, lift
+from evaluator.stages.launch.recorded_plans import Point
+from evaluator.stages.lift.binding import LiftRefusedError, expected
+from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
+from evaluator.stages.lift.extension.binding import expected_function
+from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
+from evaluator.stages.lift.kernelbench.solution import Solution
+from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
+from evaluator.stages.lift.triton.entry_points import is_triton
 from evaluator.stages.screen.cleaning import clean
+from evaluator.stages.screen.python_text import screen_python
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
-from evaluator.stages.verify.trials import asked_sizes, plan_trials
+from evaluator.stages.verify.trials import plan_trials
 
 
 def build(
-    submitted: SubmittedSource, toolbox: Toolbox, progress: ProgressCallback = unheard
+    submitted: SubmittedSource,
+    toolbox: Toolbox,
+    progress: ProgressCallback = unheard,
+    ahead: Callable[[], Sequence[Point]] = tuple,
 ) -> PlannedProgram | Ending:
     """Clean, screen, compile, lift and plan; what was compiled before comes from the cache.
 
+    `ahead` gives sizes and scalars that will be asked for, where they are known: Triton compiles for them as well.
     Raises InfrastructureError.
     """
     progress(Progress(Phase.SCREEN))
-    cleaned = clean(submitted.raw)
+    python = submitted.dialect == "triton" or (submitted.dialect is None and _looks_like_triton(submitted))
+    cleaned = clean(submitted.raw, python)
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
-    dialect: Dialect = submitted.dialect or (
-        "solve" if submitted.plan is None and is_solve(cleaned.source) else "cuda"
-    )
-    found = screen(cleaned.source, cleaned.changes, LIFTED if dialect == "solve" else DEVICE_TIER)
-    screened = ScreenedSource(submitted, cleaned.source, found.screening, dialect)
+    if python:
+        screening = screen_python(cleaned.source, cleaned.changes)
+        known = ScreenedSource(submitted, cleaned.source, screening, "triton")
+        return build_triton(known, toolbox, [*public_points(submitted), *ahead()], progress)
+    dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
+    unscreened = ScreenedSource(submitted, cleaned.source, Screening(changes=cleaned.changes), dialect)
+    # What is screened is C++, and a solution in Python has it in texts.
+    solution = _solution_code(unscreened, toolbox) if dialect == "kernelbench" else None
+    if isinstance(solution, Ruling):
+        return Ending(unscreened, solution)
+    text = solution.text if solution else cleaned.source
+    found = screen(text, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
+    screened = replace(unscreened, screening=found.screening)
     if found.ruling:
         return Ending(screened, found.ruling)
-    entry = entry_function(cleaned.source) if dialect == "solve" else None
-    if dialect == "solve" and (refused := _unlike_solve(screened, entry)):
-        return Ending(screened, refused)
+    code = None if dialect == "cuda" else _host_code(screened, solution)
+    if isinstance(code, Ruling):
+        return Ending(screened, code)
 
     progress(Progress(Phase.COMPILE))
     settings, arch = submitted.settings, submitted.arch
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
-    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache)
+    beside = code.for_kernels if code else None
+    compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache, beside)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
-        return Ending(compiled_source, compiled.ruling)
-    if entry is not None:
-        return _lifted(compiled_source, entry, toolbox, progress)
+        name = unknown_name(compiled.diagnostics) if beside else None
+        return Ending(screened, _not_covered(name)) if name else Ending(compiled_source, compiled.ruling)
+    if code is not None:
+        return _lifted(compiled_source, code, toolbox, progress)
 
     progress(Progress(Phase.LAUNCH))
-    shared_bytes, registers = _needs(compiled)
+    shared_bytes, registers = needs_of(compiled)
     planned = plan_launches(
         submitted.problem, compiled.program, submitted.plan, cleaned.source, shared_bytes, registers
     )
@@ -61,40 +90,90 @@ def build(
     return PlannedProgram(compiled_source, compiled.program, planned.checked_plan)
 
 
-def _needs(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
-    """Static shared memory and registers of each kernel, by its demangled name."""
-    shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
+def _looks_like_triton(submitted: SubmittedSource) -> bool:
+    return submitted.plan is None and is_triton(submitted.raw.decode(errors="replace"))
 
 
-def _unlike_solve(screened: ScreenedSource, entry: EntryFunction | None) -> Ruling | None:
-    """Why this cannot be a source of the dialect `solve`."""
-    if screened.submitted.plan is not None or "// assay:" in screened.source:
+def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> HostCode | Ruling:
+    """The host code of a Python text with ModelNew, or why there is none."""
+    submitted = screened.submitted
+    try:
+        return Solution(screened.source, submitted.problem, submitted.settings, toolbox.sandbox).host_code()
+    except LiftRefusedError as refusal:
+        return refusal.ruling
+    except HeaderNotCoveredError as header:
+        return _header_not_covered(header)
+
+
+def _host_code(screened: ScreenedSource, solution: HostCode | None) -> HostCode | Ruling:
+    """The host code of a source, or why there is none in its dialect."""
+    source, dialect, problem = screened.source, screened.dialect, screened.submitted.problem
+    if screened.submitted.plan is not None or "// assay:" in source:
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
-            "The submission has a launch plan, and host code that launches (dialect solve).",
+            f"The submission has a launch plan, and host code that launches (dialect {dialect}).",
             "Keep one of the two; with a plan, the dialect is cuda.",
         )
-    if libraries := called_libraries(screened.source):
+    if libraries := called_libraries(solution.text if solution else source, dialect):
         return Ruling(
             Status.UNSUPPORTED,
             Phase.LIFT,
             f"The host code uses {' and '.join(libraries)}, whose kernels are not the submission's own.",
             "Write the kernels in this file. It was not judged, so there is no reward.",
         )
-    if entry is None:
+    if solution is not None:
+        return solution
+    return _entry_code(source, problem) if dialect == "solve" else _extension_code(source, problem)
+
+
+def _entry_code(source: str, problem: Problem) -> HostCode | Ruling:
+    entry = entry_function(source)
+    if entry is not None:
+        return code_of_entry(source, entry)
+    return Ruling(
+        Status.INVALID_SUBMISSION,
+        Phase.LIFT,
+        "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
+        f"Write `{expected(problem)}` and launch the kernels in it.",
+    )
+
+
+def _extension_code(source: str, problem: Problem) -> HostCode | Ruling:
+    if not is_extension(source):
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
-            "There is no function `solve` or `solution` in the source, which the dialect solve calls.",
-            f"Write `{expected(screened.submitted.problem)}` and launch the kernels in it.",
+            "There is no PYBIND11_MODULE in the source, from which the dialect torch-extension learns what to call.",
+            f"Write `{expected_function(problem)}` and "
+            'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }.',
         )
-    return None
+    try:
+        return code_of_extension(source)
+    except HeaderNotCoveredError as header:
+        return _header_not_covered(header)
+
+
+def _header_not_covered(header: HeaderNotCoveredError) -> Ruling:
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"kernel.cu:{header.line}: nothing stands for PyTorch's header {header.path}.",
+        "docs/lifting.md lists those for which something does. It was not judged, so there is no reward.",
+    )
+
+
+def _not_covered(name: str) -> Ruling:
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"The host code uses {name}, for which nothing stands in our headers: PyTorch's may have it.",
+        "docs/lifting.md lists what can be called. It was not judged, so there is no reward.",
+    )
 
 
 def _lifted(
-    compiled_source: CompiledSource, entry: EntryFunction, toolbox: Toolbox, progress: ProgressCallback
+    compiled_source: CompiledSource, code: HostCode, toolbox: Toolbox, progress: ProgressCallback
 ) -> PlannedProgram | Ending:
     """What host code launches, recorded at the problem's typical sizes, and anew wherever it is judged."""
     progress(Progress(Phase.LIFT))
@@ -103,8 +182,7 @@ def _lifted(
     assert program is not None
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
     lifted = lift(
-        screened.source,
-        entry,
+        code,
         submitted.problem,
         program,
         compiled.kernels,
@@ -121,40 +199,46 @@ def _lifted(
         submitted.problem,
         program,
         lifted.plans_at,
-        f"recorded from {lifted.binding.said}",
+        f"recorded from {lifted.bound.said}",
         screened.source,
-        *_needs(compiled),
+        *needs_of(compiled),
     )
     if planned.checked_plan is None:
         return Ending(compiled_source, planned.ruling)
-    return PlannedProgram(compiled_source, program, planned.checked_plan, _lifting(lifted, planned.checked_plan))
-
-
-def _lifting(lifted: Lifted, checked_plan: CheckedPlan) -> Lifting:
-    steps = checked_plan.plan.steps
-    return Lifting(
-        entry=lifted.entry.name,
-        binding=lifted.binding.said,
-        launches=sum(isinstance(step, Launch) for step in steps),
-        fills=sum(isinstance(step, Fill) for step in steps),
-        copies=sum(isinstance(step, Copy) for step in steps),
-        temporaries=len(checked_plan.plan.temporaries),
-        duration_s=0.0 if lifted.built.cached else round(lifted.built.duration_s, 4),
+    return PlannedProgram(
+        compiled_source,
+        program,
+        planned.checked_plan,
+        lifting_of(
+            lifted.called,
+            lifted.bound.said,
+            planned.checked_plan,
+            0.0 if lifted.built.cached else lifted.built.duration_s,
+        ),
     )
 
 
-def record_ahead(planned: PlannedProgram, secret: bytes, timed_too: bool) -> None:
+def known_points(submitted: SubmittedSource, secret: bytes, timed_too: bool) -> list[Point]:
+    """All sizes and scalars that a judge with this seed is known to ask for."""
+    settings, problem = submitted.settings, submitted.problem
+    trials = plan_trials(problem, settings, Seed(secret).generator(), timed_too=timed_too)
+    points: list[Point] = [(trial.sizes, trial.scalars) for trial in trials]
+    return [*points, *((trial.sizes, {}) for trial in trials if trial.scalars), *public_points(submitted)]
+
+
+def record_ahead(
+    planned: PlannedProgram, toolbox: Toolbox, secret: bytes, timed_too: bool
+) -> PlannedProgram | Ending:
     """Record host code at all sizes that a judge with this seed is known to ask for. Raises InfrastructureError.
 
-    Together they cost less; and a judge in another process can record none itself.
+    Together they cost less; and a judge in another process can record none itself. Of Triton the program has then the
+    kernels that these sizes need.
     """
-    recorded, problem = planned.checked_plan.recorded, planned.checked_plan.problem
+    recorded, screened = planned.checked_plan.recorded, planned.compiled_source.screened
     if recorded is None:
-        return
-    settings = planned.compiled_source.screened.submitted.settings
-    timed = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
-    trials = plan_trials(problem, settings, Seed(secret).generator(), timed_too=timed_too)
-    points = [(trial.sizes, trial.scalars) for trial in trials]
-    points += [(trial.sizes, {}) for trial in trials if trial.scalars]
-    points += [(sizes, {}) for sizes in (problem.timing_sizes, timed, larger(timed), *problem.example_sizes)]
+        return planned
+    points = known_points(screened.submitted, secret, timed_too)
+    if screened.dialect == "triton":
+        return planned if recorded.knows(points) else with_more_kernels(planned, toolbox, points)
     recorded.record(points)
+    return planned

@@ -13,7 +13,7 @@ from typing import TypeVar
 from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
-from evaluator.pipeline.build import build, record_ahead
+from evaluator.pipeline.build import build, known_points, record_ahead
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.receipt import plan_sha256
@@ -98,13 +98,20 @@ def prepare(
 
 def _grade(job: GradingJob, referee: Referee, progress: ProgressCallback) -> Ending:
     """The whole line; each step gives the value of its stage, or the end."""
-    planned = build(job.submitted, job.toolbox, progress)
+    timed_too = _timed_too(job, referee)
+    planned = build(
+        job.submitted, job.toolbox, progress, lambda: known_points(job.submitted, job.seed.secret, timed_too)
+    )
     if isinstance(planned, Ending):
         return planned
     judged = _judge(job, _compiled_before(planned, job.preparation), referee, progress)
     if isinstance(judged, Ending):
         return judged
     return _time(job, judged, progress)
+
+
+def _timed_too(job: GradingJob, referee: Referee) -> bool:
+    return referee.name == "gpu" and job.submission.settings.timing
 
 
 def _compiled_before(planned: PlannedProgram, preparation: Preparation) -> PlannedProgram:
@@ -120,7 +127,10 @@ def _judge(
 ) -> JudgedProgram | Ending:
     progress(Progress(Phase.VERIFY))
     settings = job.submission.settings
-    record_ahead(planned, job.seed.secret, timed_too=referee.name == "gpu" and settings.timing)
+    ahead = record_ahead(planned, job.toolbox, job.seed.secret, _timed_too(job, referee))
+    if isinstance(ahead, Ending):
+        return ahead
+    planned = ahead
     request = JudgeRequest(
         program=planned.program,
         checked_plan=planned.checked_plan,

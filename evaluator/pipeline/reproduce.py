@@ -12,6 +12,8 @@ from evaluator.stages.verify.reproduction import ReproductionInput, reproduction
 
 def why_none(verdict: Verdict) -> str | None:
     """Why no program can be made from this verdict, in words; None where one can."""
+    if verdict.compile and verdict.compile.dialect == "triton":
+        return "its kernels are Triton's, and such a program is CUDA C++"
     if _smallest(verdict) is not None:
         return None
     if verdict.status is Status.PASSED:
@@ -32,7 +34,7 @@ def reproduce(
     Raises UsageError where no such program can be written, InfrastructureError for our own failures.
     """
     smallest, settings = _smallest(verdict), submission.settings
-    if smallest is None:
+    if smallest is None or why_none(verdict) is not None:
         raise UsageError(f"No program can show the fault: {why_none(verdict)}.")
     arch = verdict.compile.arch if verdict.compile and verdict.compile.arch else "sm_80"
     problem = problem or find_problem(submission.problem)

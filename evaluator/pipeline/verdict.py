@@ -37,9 +37,8 @@ def build_verdict(job: GradingJob, ending: Ending) -> Verdict:
     ruling = ending.ruling
     if ruling is None:
         ruling = Ruling(Status.PASSED, known.last_phase(), known.praise(), known.next_step(found))
-    if known.dialect == "solve":
-        hint = in_host_words(ruling.hint) if ruling.hint else None
-        ruling = replace(ruling, message=in_host_words(ruling.message), hint=hint)
+    hint = in_host_words(ruling.hint, known.dialect) if ruling.hint else None
+    ruling = replace(ruling, message=in_host_words(ruling.message, known.dialect), hint=hint)
     job.stopwatch.lap(ruling.phase)
     facts = facts_of(
         status=ruling.status,

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from markupsafe import Markup
-from pygments.lexers import CudaLexer
+from pygments.lexers import CudaLexer, PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from common.contract import Mismatch, Reward, RewardTerm, Severity, Status, Timing, Verdict
@@ -26,6 +26,7 @@ from evaluator.report.heat_map import HeatMap
 from evaluator.report.line_costs import Access, LineCosts, Mark, Room
 from evaluator.report.svg import COLOURS
 from evaluator.report.terminal import NOT_JUDGED, how_verified, line_of, named_as, where_it_ran
+from evaluator.stages.lift.triton.entry_points import is_triton
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""
@@ -260,7 +261,7 @@ def _remarks(verdict: Verdict) -> list[tuple[int | None, _Remark]]:
             text = f"{finding.text}: {finding.why}"
             found.append((finding.line, _Remark(finding.severity, f"screen, {finding.rule}", text)))
         for diagnostic in verdict.compile.diagnostics:
-            foreign = diagnostic.file is not None and diagnostic.file != "kernel.cu"
+            foreign = diagnostic.file is not None and diagnostic.file not in ("kernel.cu", "kernel.py")
             column = f", column {diagnostic.column}" if diagnostic.column and not foreign else ""
             origin = f"compiler{column}" + (f", {diagnostic.code}" if diagnostic.code else "")
             if foreign:
@@ -315,7 +316,8 @@ def _highlighted(texts: list[str]) -> list[list[tuple[str, str]]]:
         return [[("", text)] for text in cut]
     lines: list[list[tuple[str, str]]] = [[]]
     # The lexer's own options would strip leading lines and so shift every number.
-    for token, value in CudaLexer(stripnl=False, ensurenl=False).get_tokens(whole):
+    lexer = PythonLexer if is_triton(whole) else CudaLexer
+    for token, value in lexer(stripnl=False, ensurenl=False).get_tokens(whole):
         kind = _token_class(token)
         for index, part in enumerate(value.split("\n")):
             if index:

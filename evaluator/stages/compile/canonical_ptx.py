@@ -1,7 +1,11 @@
 """The canonical form of PTX: equal for programs that differ in comments, layout, debug lines and names only."""
 
 import re
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
+
+from evaluator.stages.compile.diagnostics import SOURCE_NAME, short_name
 
 # --- canonical PTX -----------------------------------------------------------------------------------------------
 
@@ -195,3 +199,20 @@ def _in_braces_of_operands(tokens: list[tuple[str, str]], index: int) -> bool:
         return False
     opener, text = tokens[index - 2]
     return text in (",", "=") or (opener == "name" and text not in ("ret", "exit", "trap"))
+
+
+def placeless(ptx: bytes, headers: Iterable[Path]) -> str:
+    """The PTX without what differs from one work folder to another: paths, and the hash of a path in the names of
+    anonymous namespaces. `headers`: folders of the toolchain, whose files keep their names in them.
+    """
+    folders = tuple(map(str, headers))
+    text = re.sub(
+        r'^([^\S\n]*\.file[^\S\n]+\d+[^\S\n]+)"([^"\n]*)"',
+        lambda match: f'{match[1]}"{short_name(match[2], folders) or Path(match[2]).name}"',
+        ptx.decode(errors="replace"),
+        flags=re.MULTILINE,
+    )
+    in_names = re.compile(rf"(_GLOBAL__N__|_INTERNAL_)([0-9a-f]{{8}})(_\d+_{SOURCE_NAME.replace('.', '_')})")
+    if len({match[2] for match in in_names.finditer(text)}) == 1:
+        text = in_names.sub(r"\g<1>00000000\g<3>", text)
+    return text

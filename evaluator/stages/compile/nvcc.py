@@ -9,7 +9,6 @@ no new cubin.
 import dataclasses
 import functools
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -18,18 +17,17 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Settings, Severity
 from common.source_lines import lines_of
-from evaluator.backends.session import Entry, Parameter, Program
+from evaluator.backends.session import Entry, Program
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
 from evaluator.installation import install_command
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics, resources
-from evaluator.stages.compile.canonical_ptx import canonical_ptx, without_debug
+from evaluator.stages.compile.canonical_ptx import canonical_ptx, placeless, without_debug
 from evaluator.stages.compile.compiler_exit import (
     crash,
     out_of_memory,
@@ -43,13 +41,15 @@ from evaluator.stages.compile.kernel_entries import count_entries, entries, entr
 from evaluator.stages.compile.rulings import (
     MAX_IMAGE_BYTES,
     MAX_KERNELS,
+    FrontResult,
+    first_error,
     image_too_large,
     no_kernel,
     ruling,
     too_many_kernels,
 )
 from evaluator.stages.compile.source_signatures import signatures
-from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.screen.lexer import without_plan
 
 _MATH: Final = "fmad|ftz|prec-div|prec-sqrt"
@@ -105,61 +105,64 @@ class _UncacheableError(Exception):
 
 
 def compile_source(
-    source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+    source: str,
+    settings: Settings,
+    arch: str,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    cache: Cache | None,
+    beside: Beside | None = None,
 ) -> Compiled:
     """Compile `source` for `arch`. What is wrong with the source is a ruling; raises InfrastructureError for ours.
 
-    Limits from `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
+    `beside`: the form in which it is compiled, where that is another; messages quote `source`. Limits from
+    `settings`: `compile_timeout_s` for all of it, `memory_bytes` for each step. `cache` may be None.
     With that of one caller, what another one had compiled is answered as if it had been compiled now.
     """
-    return _Compilation(source, settings, arch, toolchain, sandbox, cache).result()
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache, beside).result()
 
 
-@dataclass(frozen=True)
-class _Front:
-    """What nvcc gave, as it is cached."""
+def assemble_source(
+    source: str,
+    ptx: str,
+    entries: tuple[Entry, ...],
+    compiler: str,
+    settings: Settings,
+    arch: str,
+    toolchain: Toolchain,
+    sandbox: Sandbox,
+    cache: Cache | None,
+    spent_s: float,
+) -> Compiled:
+    """As `compile_source`, where another compiler (`compiler`, by name and version) has made the PTX of `source`.
 
-    ruling: Ruling | None
-    diagnostics: tuple[Diagnostic, ...]
-    entries: tuple[Entry, ...] = ()
-    ptx: str = ""
-    canonical_sha256: str = ""
-
-    def packed(self) -> dict[str, bytes]:
-        facts = {
-            "ruling": dataclasses.asdict(self.ruling) if self.ruling else None,
-            "diagnostics": [one.model_dump(mode="json") for one in self.diagnostics],
-            "entries": [dataclasses.asdict(entry) for entry in self.entries],
-            "canonical_sha256": self.canonical_sha256,
-        }
-        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
-
-    @staticmethod
-    def unpacked(entry: Mapping[str, bytes]) -> "_Front":
-        facts = json.loads(entry["facts"])
-        return _Front(
-            ruling(**facts["ruling"]) if facts["ruling"] else None,
-            tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
-            tuple(
-                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
-                for one in facts["entries"]
-            ),
-            entry["ptx"].decode(),
-            facts["canonical_sha256"],
-        )
+    `spent_s`: what that took, seconds; the time to compile includes it.
+    """
+    return _Compilation(source, settings, arch, toolchain, sandbox, cache, None).assembled(
+        ptx, entries, compiler, spent_s
+    )
 
 
 class _Compilation:
     """One call of `compile_source`."""
 
     def __init__(
-        self, source: str, settings: Settings, arch: str, toolchain: Toolchain, sandbox: Sandbox, cache: Cache | None
+        self,
+        source: str,
+        settings: Settings,
+        arch: str,
+        toolchain: Toolchain,
+        sandbox: Sandbox,
+        cache: Cache | None,
+        beside: Beside | None,
     ) -> None:
         self.started_s, self.spent_s, self.others_s = time.monotonic(), 0.0, 0.0
         self.source, self.settings, self.arch = source, settings, arch
         self.toolchain, self.sandbox, self.cache = toolchain, sandbox, cache
+        self.compiler = toolchain.label
         self.flags: tuple[str, ...] = settings.flags
         self.for_ptxas: tuple[str, ...] = ()
+        self.beside = beside
 
     def result(self) -> Compiled:
         try:
@@ -170,11 +173,14 @@ class _Compilation:
             return self._ended(refused)
         # Another plan for the same kernels is no other program, and what is cached may not hold this one's.
         self.source = without_plan(self.source)
-        text = self.source.encode()
+        if self.beside is None:
+            self.beside = Beside(self.source)
+        text = self.beside.text.encode()
         try:
-            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest)
+            files = [part for name, held in sorted(self.beside.files.items()) for part in (name, held)]
+            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest, *files)
             made, front_hit = self._cached(key, lambda: self._front(text).packed())
-            front = _Front.unpacked(made)
+            front = FrontResult.unpacked(made)
             if front.ruling is not None:
                 return self._ended(
                     front.ruling, cached=front_hit, diagnostics=front.diagnostics, source_sha256=digest
@@ -183,13 +189,28 @@ class _Compilation:
         except _UncacheableError as ended:
             return self._ended(ended.ruling, source_sha256=digest)
 
+    def assembled(self, ptx: str, entries: tuple[Entry, ...], compiler: str, spent_s: float) -> Compiled:
+        if (refused := self._choose_flags()) is not None:
+            return self._ended(refused)
+        if self.settings.flags:  # ptxas would ignore a bound of registers, since the PTX states the block
+            hint = "Triton has options of its own, such as num_warps and maxnreg."
+            return self._ended(ruling("invalid_submission", "Compiler flags are nvcc's, and this is Triton.", hint))
+        self.flags, self.compiler = (), f"{compiler}, ptxas {self.toolchain.version}"
+        self.others_s += spent_s
+        try:
+            if len(ptx) > MAX_IMAGE_BYTES:
+                return self._ended(image_too_large("PTX"))
+            return self._back(self._made((), entries, ptx), True, hashlib.sha256(self.source.encode()).hexdigest())
+        except _UncacheableError as ended:
+            return self._ended(ended.ruling)
+
     def _ended(self, ruling: Ruling | None, **fields: Any) -> Compiled:
         fields.setdefault("program", None)
         return Compiled(
             ruling=ruling,
             arch=self.arch,
             flags=self.flags,
-            toolchain=self.toolchain.label,
+            toolchain=self.compiler,
             duration_s=time.monotonic() - self.started_s + self.others_s,
             **fields,
         )
@@ -234,61 +255,67 @@ class _Compilation:
             else:
                 extra.append(f"--{match[kind]}")
         self.flags = ("-ptx", standard, "-O3", "-lineinfo", f"-arch={self.arch}", *sorted(extra))
+        self.flags += self.beside.flags if self.beside else ()
         return None
 
     # --- nvcc ------------------------------------------------------------------------------------------------------
 
-    def _front(self, text: bytes) -> _Front:
+    def _front(self, text: bytes) -> FrontResult:
         """nvcc, twice at the same time where once does not tell the kernels' parameters.
 
         What is returned depends on source, flags and toolchain only.
         """
-        plain = signatures(self.source)
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            debug_run = None if plain else beside.submit(self._debug_run, text)
+        beside = self.beside or Beside(self.source)
+        plain = signatures(beside.text)
+        undescribed = bool(plain) or not beside.described
+        with ThreadPoolExecutor(max_workers=1) as other:
+            debug_run = None if undescribed else other.submit(self._debug_run, text)
             run = self._run(
                 self._nvcc_job(text, (*self.flags, "-Xcompiler", f"-MD,-MF,{_INCLUDES}"), (_PTX, _INCLUDES))
             )
             debug = debug_run.result() if debug_run else None
         foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
         if foreign is not None:
-            return self._lasting(_Front(foreign, ()), run)
+            return self._lasting(FrontResult(foreign, ()), run)
         stderr = run.stderr.decode(errors="replace")
         told = diagnostics.parse_diagnostics(stderr, self.source, self.toolchain.headers)
         self._check_limits(run, "nvcc")
         if run.exit_code != 0:
-            front = _Front(self._compile_error(told, crash(run)), told)
+            front = FrontResult(self._compile_error(told, crash(run)), told)
             if not any(one.severity is Severity.ERROR for one in told):
                 raise _DoubtfulError(front.packed())
             return self._lasting(front, run)
         if _PTX not in run.files or len(run.files[_PTX]) > MAX_IMAGE_BYTES:
             self._check_compiler_works()
             raise _UncacheableError(image_too_large("PTX"))
-        ptx = self._normal(run.files[_PTX])
+        ptx = placeless(run.files[_PTX], self.toolchain.headers)
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
-            return _Front(too_many_kernels(kernels), told)
+            return FrontResult(too_many_kernels(kernels), told)
         if plain and (written := entries_as_written(ptx, plain)):
             return self._lasting(self._made(told, written, ptx), run)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
         # second compile ran out of time could do either on another day, and may not be graded by luck.
-        debug = debug or self._debug_run(text)
-        self._check_limits(debug, "nvcc -G")
-        debug_ptx = self._normal(debug.files[_PTX]) if debug.exit_code == 0 and _PTX in debug.files else None
+        debug_ptx = None
+        if beside.described:
+            debug = debug or self._debug_run(text)
+            self._check_limits(debug, "nvcc -G")
+            if debug.exit_code == 0 and _PTX in debug.files:
+                debug_ptx = placeless(debug.files[_PTX], self.toolchain.headers)
         found = entries(ptx, debug_ptx)
         if not found:
-            return _Front(no_kernel(self.source), told)
-        return self._lasting(self._made(told, found, ptx), debug)
+            return FrontResult(no_kernel(self.source), told)
+        return self._lasting(self._made(told, found, ptx), debug or run)
 
     @staticmethod
-    def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> _Front:
-        return _Front(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
+    def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> FrontResult:
+        return FrontResult(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
 
     def _debug_run(self, text: bytes) -> JobResult:
         # Both see one set of macros, so that the source cannot be one thing to run and another to describe.
         flags = ("-G", "-U__CUDACC_DEBUG__", *(flag for flag in self.flags if flag != "-lineinfo"))
         return self._run(self._nvcc_job(text, flags, (_PTX,)))
 
-    def _lasting(self, front: _Front, run: JobResult) -> _Front:
+    def _lasting(self, front: FrontResult, run: JobResult) -> FrontResult:
         """`front`, if the compiler said what it is for; raises _DoubtfulError if it crashed or was silent."""
         if run.exit_code != 0 and not refused(run):
             raise _DoubtfulError(front.packed())
@@ -298,7 +325,7 @@ class _Compilation:
         toolchain = self.toolchain
         return Job(
             argv=(str(toolchain.nvcc), *flags, "-ccbin", str(toolchain.host_compiler), "-o", _PTX, SOURCE_NAME),
-            files={SOURCE_NAME: text},
+            files={**(self.beside.files if self.beside else {}), SOURCE_NAME: text},
             collect=collect,
             readable=toolchain.readable,
             environment={"LC_ALL": "C"},
@@ -317,25 +344,6 @@ class _Compilation:
         self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
         return run
 
-    def _normal(self, ptx: bytes) -> str:
-        """The PTX without what differs from one work folder to another: paths, and the hash of a path in the names
-        of anonymous namespaces.
-        """
-        text = ptx.decode(errors="replace")
-        text = re.sub(
-            r'^([^\S\n]*\.file[^\S\n]+\d+[^\S\n]+)"([^"\n]*)"',
-            lambda match: f'{match[1]}"{self._short_name(match[2])}"',
-            text,
-            flags=re.MULTILINE,
-        )
-        in_names = re.compile(rf"(_GLOBAL__N__|_INTERNAL_)([0-9a-f]{{8}})(_\d+_{SOURCE_NAME.replace('.', '_')})")
-        if len({match[2] for match in in_names.finditer(text)}) == 1:
-            text = in_names.sub(r"\g<1>00000000\g<3>", text)
-        return text
-
-    def _short_name(self, file: str) -> str:
-        return diagnostics.short_name(file, map(str, self.toolchain.headers)) or Path(file).name
-
     def _foreign_include(self, listed: bytes) -> Ruling | None:
         """A ruling if the compiler read a file that neither the submission nor the toolchain brought.
 
@@ -346,7 +354,8 @@ class _Compilation:
         folders = tuple(f"{folder}{os.sep}" for folder in self.toolchain.headers)
         for name in re.findall(r"(?:\\\s|[^\s\\])+", names.replace("\\\n", " ")):
             path = re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
-            if path != SOURCE_NAME and not _real_path(path).startswith(folders):
+            own = path == SOURCE_NAME or (self.beside is not None and path in self.beside.files)
+            if not own and not _real_path(path).startswith(folders):
                 return self._missing_include(path)
         return None
 
@@ -361,12 +370,12 @@ class _Compilation:
             code=None,
             text=f"{path if line else 'an included file'}: No such file or directory",
         )
-        return self._first_error([error])
+        return first_error([error], self.source)
 
     def _compile_error(self, told: tuple[Diagnostic, ...], crashed: str) -> Ruling:
         errors = [one for one in told if one.severity is Severity.ERROR]
         if errors:
-            return self._first_error(errors)
+            return first_error(errors, self.source)
         self._check_compiler_works()
         if crashed:
             return ruling(
@@ -376,22 +385,9 @@ class _Compilation:
             )
         return ruling("compile_error", "The compiler refused this source without saying why.")
 
-    def _first_error(self, errors: list[Diagnostic]) -> Ruling:
-        # One slip gives a line several errors; the one that we can say something about is the most telling.
-        alike = [(one, diagnostics.hint(one, self.source)) for one in errors if one.line == errors[0].line]
-        first, hint = next((pair for pair in alike if pair[1]), alike[0])
-        where = (
-            f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
-        )
-        more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
-        lines, quoted = lines_of(self.source), ""
-        if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
-            quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
-        return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
-
     # --- ptxas -----------------------------------------------------------------------------------------------------
 
-    def _back(self, front: _Front, front_hit: bool, source_sha256: str) -> Compiled:
+    def _back(self, front: FrontResult, front_hit: bool, source_sha256: str) -> Compiled:
         assembled, numbers = without_debug(front.ptx)
         key = key_of(_CUBIN_RULES, assembled, self.arch, " ".join(self.for_ptxas), self.toolchain.digest)
         made, hit = self._cached(key, lambda: self._assemble(assembled))

@@ -1,9 +1,17 @@
-"""What compiling says to the author of a source that gives no program."""
+"""What compiling says to the author of a source that gives no program; and what nvcc gave, as it is kept."""
 
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from common.contract import Phase, Status
+from common.contract import Diagnostic, Phase, Status
+from common.source_lines import lines_of
+from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import Ruling
+from evaluator.stages.compile import diagnostics
+from evaluator.stages.compile.diagnostics import SOURCE_NAME
 
 MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256
@@ -42,3 +50,52 @@ def no_kernel(source: str) -> Ruling:
     else:
         hint = "Write at least one `__global__ void name(…)` function."
     return ruling("invalid_submission", "The source compiles, but there is no kernel in it.", hint)
+
+
+def first_error(errors: Sequence[Diagnostic], source: str) -> Ruling:
+    """The ruling on a source that a compiler refuses."""
+    # One slip gives a line several errors; the one that we can say something about is the most telling.
+    alike = [(one, diagnostics.hint(one, source)) for one in errors if one.line == errors[0].line]
+    first, hint = next((pair for pair in alike if pair[1]), alike[0])
+    where = f"{first.file}:{first.line}: " if first.file and first.line else f"{first.file}: " if first.file else ""
+    more = f" (one of {len(errors)} errors)" if len(errors) > 1 else ""
+    lines, quoted = lines_of(source), ""
+    if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
+        quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
+    return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
+
+
+@dataclass(frozen=True)
+class FrontResult:
+    """What nvcc gave, as it is cached."""
+
+    ruling: Ruling | None
+    diagnostics: tuple[Diagnostic, ...]
+    entries: tuple[Entry, ...] = ()
+    ptx: str = ""
+    canonical_sha256: str = ""
+
+    def packed(self) -> dict[str, bytes]:
+        """As the cache holds it."""
+        facts = {
+            "ruling": dataclasses.asdict(self.ruling) if self.ruling else None,
+            "diagnostics": [one.model_dump(mode="json") for one in self.diagnostics],
+            "entries": [dataclasses.asdict(entry) for entry in self.entries],
+            "canonical_sha256": self.canonical_sha256,
+        }
+        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
+
+    @staticmethod
+    def unpacked(entry: Mapping[str, bytes]) -> "FrontResult":
+        """What `packed` gave."""
+        facts = json.loads(entry["facts"])
+        return FrontResult(
+            ruling(**facts["ruling"]) if facts["ruling"] else None,
+            tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
+            tuple(
+                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
+                for one in facts["entries"]
+            ),
+            entry["ptx"].decode(),
+            facts["canonical_sha256"],
+        )

@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +75,19 @@ class Toolchain:
             known = ", ".join(f"sm_{capability}" for capability in GPU_LIMITS)
             return f"{self.label} knows {arch}, whose limits this release of Assay does not know; it knows {known}."
         return None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A source in the form in which it is compiled: the same lines, with files of ours beside it."""
+
+    text: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Plain names and contents of headers, which the text may include."""
+    flags: tuple[str, ...] = ()
+    """For nvcc, after those of every source."""
+    described: bool = True
+    """Whether the names of kernels' parameters are worth another run of the compiler."""
 
 
 @functools.cache

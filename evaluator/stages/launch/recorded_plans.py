@@ -47,6 +47,10 @@ class RecordedPlans:
             self.record([(sizes, scalars)])
         return self.known[key]
 
+    def knows(self, points: Sequence[Point]) -> bool:
+        """Whether all of these were recorded, or refused."""
+        return all(sizes_key(*point) in self.known for point in points)
+
     def record(self, points: Sequence[Point]) -> None:
         """Record at all of these that are not known, together, which costs less than one after another.
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from common.contract import Dialect
 from evaluator.stages.screen.lexer import SourceText
 
 ENTRIES: Final = ("solve", "solution")
@@ -49,9 +50,31 @@ def is_solve(source: str) -> bool:
     return bool(_LAUNCH.search(code) or _FOR_C.search(code)) and entry_function(source) is not None
 
 
-def in_host_words(text: str) -> str:
-    """A hint that speaks of lines of a launch plan, in the words of host code."""
-    for pattern, words in _HOST_WORDS:
+_MODULE: Final = re.compile(r"\bPYBIND11_MODULE\s*\(|\bTORCH_LIBRARY(?:_\w+)?\s*\(")
+
+
+def is_extension(source: str) -> bool:
+    """Whether a text is an extension of PyTorch's: it defines a module of Python's, and has no launch plan."""
+    if "// assay:" in source or not _MODULE.search(source):
+        return False
+    return _MODULE.search(SourceText.read(source).code) is not None
+
+
+_SOLUTION: Final = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
+
+
+def dialect_of(source: str) -> Dialect:
+    """What a text without a launch plan beside it is in, where nobody says so."""
+    if _SOLUTION.search(source):
+        return "kernelbench"
+    if is_extension(source):
+        return "torch-extension"
+    return "solve" if is_solve(source) else "cuda"
+
+
+def in_host_words(text: str, dialect: Dialect = "solve") -> str:
+    """A hint that speaks of lines of a launch plan, in the words of host code; in those of CUDA it stays as it is."""
+    for pattern, words in _WORDS.get(dialect, ()):
         text = pattern.sub(words, text)
     return text
 
@@ -62,21 +85,35 @@ _HOST_WORDS: Final = (
     (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`cudaLaunchCooperativeKernel`"),
     (re.compile(r"`shared=`"), "amount of dynamic shared memory"),
 )
+_PYTHON_WORDS: Final = (
+    (re.compile(r"`// assay: fill (\w+) value=0`"), r"`\1.zero_()`"),
+    (re.compile(r"`// assay: temp [^`]*`"), "`torch.empty`"),
+    (re.compile(r"`// assay: launch [^`]*cooperative[^`]*`"), "`launch_cooperative_grid=True`"),
+    (re.compile(r"`shared=`"), "size of the tiles"),
+)
+_WORDS: Final = {
+    **dict.fromkeys(("solve", "torch-extension", "kernelbench"), _HOST_WORDS),
+    "triton": _PYTHON_WORDS,
+}
 
 
-def called_libraries(source: str) -> tuple[str, ...]:
-    """Libraries whose host functions a text uses: their kernels would not be the submission's own."""
+def called_libraries(source: str, dialect: Dialect = "solve") -> tuple[str, ...]:
+    """Libraries whose host functions a text uses: their kernels would not be the submission's own.
+
+    For PyTorch something stands in all dialects but `solve`.
+    """
     text = SourceText.read(source)
     includes = [one.argument[1:] for one in text.directives if one.name == "include"]
     return tuple(
         name
         for name, header, call in _LIBRARIES
-        if any(header.match(one) for one in includes) or (call is not None and call.search(text.code))
+        if (name != "PyTorch" or dialect == "solve")
+        and (any(header.match(one) for one in includes) or (call is not None and call.search(text.code)))
     )
 
 
 _LIBRARIES: Final = (
-    ("cuBLAS", re.compile(r"cublas"), None),
+    ("cuBLAS", re.compile(r"cublas"), re.compile(r"\bcublas[A-Z]\w*\s*\(")),
     ("cuDNN", re.compile(r"cudnn"), None),
     ("cuFFT", re.compile(r"cufft"), None),
     ("cuSPARSE", re.compile(r"cusparse"), None),

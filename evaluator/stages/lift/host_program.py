@@ -15,6 +15,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from common.contract import Settings, Severity, Status
+from common.wire import Wire
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import ToolchainMissingError
 from evaluator.sandbox.retry import in_tries
@@ -22,16 +23,16 @@ from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.compiler_exit import out_of_memory, refused, said, until_it_tells
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
-from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
-from evaluator.stages.lift.host_runs import ending_of, run_untrusted
+from evaluator.stages.lift.host_runs import ending_of, nothing_to_run, run_untrusted
 
 RECORDER: Final = Path(__file__).parent / "recorder"
 _PARTS: Final = ("recording", "launches", "memory", "device")
-_HEADERS: Final = ("recorder.h",)
+"""Of the recorder: those of every program."""
 _CALLER: Final = "assay_caller.h"
-_RULES: Final = "host program 1"
+_RULES: Final = "host program 2"
 _RECORDER_FLAGS: Final = ("-std=c++17", "-O1", "-fno-rtti", "-w")
 _MAX_SIGNATURE_BYTES: Final = 1 << 16
 _MAX_HOST_BYTES: Final = 64 << 20
@@ -41,13 +42,37 @@ _UNDEFINED: Final = re.compile(r"undefined reference to [`'](?P<name>[^`'\n]{1,2
 
 
 @dataclass(frozen=True)
+class HostForm:
+    """How the host code of a dialect becomes a program."""
+
+    beside: Beside
+    """What is compiled."""
+    parts: tuple[str, ...]
+    """Of the recorder, those by which it is called."""
+    headers: Mapping[str, bytes]
+    """With which these parts are compiled."""
+    signature: type[Wire]
+    """What it says of itself."""
+    called: str
+    """What of it is called, in words: `solve`."""
+
+
+def form_of_entry(source: str, entry: EntryFunction) -> HostForm:
+    """Of a file with an entry function that gets pointers."""
+    beside = Beside(
+        f'{source}\n#include "{_CALLER}"\n', {_CALLER: _file(_CALLER)}, (f"-DENTRY_OF_ASSAY={entry.name}",)
+    )
+    return HostForm(beside, ("entry",), {}, HostSignature, entry.name)
+
+
+@dataclass(frozen=True)
 class HostProgram:
-    """A program that records what the entry function does."""
+    """A program that records what its host code does."""
 
     host: bytes
     runs: bytes
     """What runs it once for each recording."""
-    signature: HostSignature
+    signature: Wire
     duration_s: float
     cached: bool
 
@@ -65,7 +90,7 @@ class HostBuild:
     """The build of one source's host code."""
 
     source: str
-    entry: EntryFunction
+    form: HostForm
     settings: Settings
     arch: str
     toolchain: Toolchain
@@ -84,7 +109,7 @@ class HostBuild:
             *("-c", *standard, *(f"-{'' if 'std=' in flag else '-'}{flag.lstrip('-')}" for flag in kept)),
             *("-gencode", f"arch={virtual},code={virtual}"),
             # A submission may have a main of its own, to try itself.
-            *(f"-DENTRY_OF_ASSAY={self.entry.name}", "-Dmain=main_of_the_submission"),
+            *("-Dmain=main_of_the_submission", *self.form.beside.flags),
         )
 
     def program(self) -> HostProgram:
@@ -93,29 +118,32 @@ class HostBuild:
         Raises LiftRefusedError, InfrastructureError.
         """
         recorder = self._recorder()
-        text = f'{self.source}\n#include "{_CALLER}"\n'.encode()
-        key = key_of(_RULES, text, _file(_CALLER), "\n".join(self.flags), self.toolchain.digest, *recorder.values())
+        beside = self.form.beside
+        files = [part for name, held in sorted(beside.files.items()) for part in (name, held)]
+        flags = "\n".join(self.flags)
+        key = key_of(_RULES, beside.text.encode(), *files, flags, self.toolchain.digest, *recorder.values())
         try:
-            made, hit = self.cache.get_or_make(key, lambda: self._made(text, recorder))
+            made, hit = self.cache.get_or_make(key, lambda: self._made(beside.text.encode(), recorder))
         except _UncacheableError as ended:
             raise ended.refusal from None
         if "refusal" in made:
             status, message, hint = json.loads(made["refusal"])
             raise LiftRefusedError(Status(status), message, hint)
-        signature = HostSignature.model_validate_json(made["signature"])
+        signature = self.form.signature.model_validate_json(made["signature"])
         spent_s = self.spent_s + float(made.get(SPARED_S, b"0"))
         return HostProgram(made["host"], recorder["runs"], signature, spent_s, hit and not spent_s)
 
     def _recorder(self) -> Mapping[str, bytes]:
         """The recorder's object files and `runs`, made once for each toolchain."""
+        headers = {"recorder.h": _file("recorder.h"), **self.form.headers}
+        parts = (*_PARTS, *self.form.parts)
 
         def make() -> Mapping[str, bytes]:
-            headers = {name: _file(name) for name in _HEADERS}
             include = tuple(
                 f"-I{folder}" for folder in self.toolchain.headers if (folder / "cuda_runtime_api.h").exists()
             )
             made = {}
-            for name in (*_PARTS, "runs"):
+            for name in (*parts, "runs"):
                 output = name if name == "runs" else f"{name}.o"
                 mode = () if name == "runs" else ("-c",)
                 arguments = (*_RECORDER_FLAGS, *include, *mode, "-o", output, f"{name}.cpp")
@@ -130,8 +158,8 @@ class HostBuild:
                 made[output] = run.files[output]
             return made
 
-        files = [_file(name) for name in (*_HEADERS, *(f"{part}.cpp" for part in (*_PARTS, "runs")))]
-        key = key_of("recorder 1", *files, " ".join(_RECORDER_FLAGS), self.toolchain.digest)
+        files = [*(_file(f"{part}.cpp") for part in (*parts, "runs")), *headers.values()]
+        key = key_of("recorder 2", *files, " ".join(_RECORDER_FLAGS), self.toolchain.digest)
         return self.cache.get_or_make(key, make)[0]
 
     def _made(self, text: bytes, recorder: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -150,7 +178,7 @@ class HostBuild:
                     *(str(toolchain.nvcc), *self.flags),
                     *("-ccbin", str(toolchain.host_compiler), "-o", "kernel.o", SOURCE_NAME),
                 ),
-                files={SOURCE_NAME: text, _CALLER: _file(_CALLER)},
+                files={**self.form.beside.files, SOURCE_NAME: text},
                 collect=("kernel.o",),
                 readable=toolchain.readable,
                 environment={"LC_ALL": "C"},
@@ -165,7 +193,7 @@ class HostBuild:
         refusal = LiftRefusedError(
             Status.COMPILE_ERROR,
             f"The host code does not compile: {where}",
-            f"It has to compile with nvcc as it stands, with `{self.entry.name}` as its entry function.",
+            f"It has to compile with nvcc as it stands, with `{self.form.called}` as what is called.",
         )
         if not refused(run):
             raise _UncacheableError(refusal)
@@ -189,7 +217,7 @@ class HostBuild:
             raise _UncacheableError(
                 LiftRefusedError(
                     Status.COMPILE_ERROR,
-                    f"The host code cannot be linked: nothing calls `{self.entry.name}`.",
+                    f"The host code cannot be linked: nothing calls `{self.form.called}`.",
                     "Let the file end outside of comments, conditions and namespaces.",
                 )
             )
@@ -210,16 +238,18 @@ class HostBuild:
             file_bytes=_MAX_SIGNATURE_BYTES,
             output_bytes=_MAX_SIGNATURE_BYTES,
         )
-        run = run_untrusted(self.sandbox, Job(("./host",), {"host": host}, (name,), limits=limits), runs)
+        run = run_untrusted(
+            self.sandbox, Job(("./host",), {"host": host}, (name,), limits=limits), nothing_to_run(runs)
+        )
         found = run.files.get(name, b"")
         try:
-            HostSignature.model_validate_json(found)
+            self.form.signature.model_validate_json(found)
         except ValidationError:
             refusal = LiftRefusedError(
                 Status.TIMEOUT if run.timed_out else Status.RUNTIME_ERROR,
-                f"The host code did not get to `{self.entry.name}` ({ending_of(run)}): an initialiser of a static "
+                f"The host code did not get to `{self.form.called}` ({ending_of(run)}): an initialiser of a static "
                 "variable ends it, or does not end.",
-                "Do nothing before the entry function is called.",
+                "Do nothing before it is called.",
             )
             raise _UncacheableError(refusal) from None
         return found

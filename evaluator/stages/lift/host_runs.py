@@ -5,9 +5,11 @@ import secrets
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from common.contract import Settings, Status
+from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
@@ -35,6 +37,12 @@ class HostCall:
         return " ".join(map(str, fields))
 
 
+def bytes_of_tensors(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
+    """Of each input and then each output."""
+    tensors = (*problem.inputs, *problem.outputs)
+    return tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
+
+
 Recorded = tuple[Recording | Refusal, Recording | Refusal]
 
 
@@ -43,7 +51,7 @@ def record(
 ) -> list[Recorded | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
-    `program`: device and kernels, as the recorder reads them; `name`: the entry function. Raises InfrastructureError.
+    `program`: device and kernels, as the recorder reads them; `name`: what is called. Raises InfrastructureError.
     """
     found: list[Recorded | LiftRefusedError] = []
     for start in range(0, len(calls), _MAX_AT_ONCE):
@@ -80,7 +88,7 @@ class _Batch:
                 output_bytes=1 << 20,
             ),
         )
-        self.run = run_untrusted(sandbox, job, runs)
+        self.run = run_untrusted(sandbox, job, nothing_to_run(runs))
         self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
 
     def results(self) -> list[Recorded | LiftRefusedError]:
@@ -143,18 +151,22 @@ class _Batch:
         )
 
 
-def run_untrusted(sandbox: Sandbox, job: Job, runs: bytes) -> JobResult:
+def nothing_to_run(runs: bytes) -> Job:
+    """A job of ours that ends by itself at once."""
+    return Job(("./runs", "0", "1"), files={"runs": runs})
+
+
+def run_untrusted(sandbox: Sandbox, job: Job, control: Job) -> JobResult:
     """Run a job that can end itself by any signal. Raises JobKilledError where it was someone outside.
 
-    Who sends a signal cannot be told. So it is tried again, and a program of ours (`runs`) is run in the same way:
+    Who sends a signal cannot be told. So it is tried again, and a program of ours (`control`) is run in the same way:
     where that is left alone, so was the other.
     """
     for _ in range(MAX_TRIES):
         run = sandbox.run(job)
         if foreign(run) is None:
             return run
-    control = sandbox.run(Job(("./runs", "0", "1"), files={"runs": runs}))
-    if by := foreign(control):
+    if by := foreign(sandbox.run(control)):
         raise killed_from_outside(by)
     return run
 

@@ -1,27 +1,117 @@
-"""Lifting, as a whole: a source with an entry function in, and the plan at any sizes out."""
+"""Lifting, as a whole: a source with host code in, and the plan at any sizes out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from common.contract import KernelResources, Settings
 from common.launch_plan import RecordedLaunchPlan
+from common.wire import Wire
 from evaluator.backends.session import Program
 from evaluator.disk_cache import Cache
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.kernel_entries import launch_bounds
-from evaluator.stages.compile.toolchain import Toolchain
-from evaluator.stages.lift.binding import Binding, LiftRefusedError, bind, call_values
+from evaluator.stages.compile.toolchain import Beside, Toolchain
+from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, bind, call_values
 from evaluator.stages.lift.dialects import EntryFunction
-from evaluator.stages.lift.host_program import HostBuild, HostProgram
-from evaluator.stages.lift.host_runs import HostCall, record
+from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
+from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
+from evaluator.stages.lift.host_program import HostBuild, HostForm, HostProgram, form_of_entry
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, record
 from evaluator.stages.lift.recorded_steps import plan_of
 from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
 from evaluator.stages.lift.target_device import device_line, kernel_lines
 
 Scalars = Mapping[str, float]
+Point = tuple[Sizes, Scalars]
+
+
+@dataclass(frozen=True)
+class BoundHostCode:
+    """What host code is called with, and gives back."""
+
+    said: str
+    """In words."""
+    calls_at: Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]
+    """At each of these, up to the first that cannot be had. Raises InfrastructureError."""
+    initial: tuple[tuple[str, str], ...] = ()
+    """Inputs whose contents an output has before the call, and that output."""
+    returns: bool = False
+    """Whether it has to return the outputs."""
+
+
+@dataclass(frozen=True)
+class HostCode:
+    """The host code of one source, in its dialect."""
+
+    source: str
+    """As it was submitted."""
+    text: str
+    """Of C++, before headers stand for others."""
+    form: HostForm
+    bind: Callable[[Problem, Wire], BoundHostCode]
+    """From what the compiled host code says of itself. Raises LiftRefusedError."""
+
+    @property
+    def for_kernels(self) -> Beside | None:
+        """With what its kernels are compiled; None for the plain source."""
+        return None if self.form.signature is HostSignature else self.form.beside
+
+
+def each(
+    call_at: Callable[[Sizes, Scalars], HostCall],
+) -> Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]:
+    """One call after another."""
+
+    def calls_at(points: Sequence[Point]) -> list[HostCall | LiftRefusedError]:
+        found: list[HostCall | LiftRefusedError] = []
+        for sizes, scalars in points:
+            try:
+                found.append(call_at(sizes, scalars))
+            except LiftRefusedError as refusal:
+                return [*found, refusal]
+        return found
+
+    return calls_at
+
+
+def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
+    """Of a file with `solve(…)` or `solution(…)`."""
+
+    def bound(problem: Problem, signature: Wire) -> BoundHostCode:
+        assert isinstance(signature, HostSignature)
+        found = bind(problem, entry, signature)
+
+        def call_at(sizes: Sizes, scalars: Scalars) -> HostCall:
+            values = call_values(problem, found.names, signature.parameters, sizes, scalars)
+            return HostCall(bytes_of_tensors(problem, sizes), tuple(values))
+
+        return BoundHostCode(found.said, each(call_at), found.initial)
+
+    return HostCode(source, source, form_of_entry(source, entry), bound)
+
+
+def code_of_extension(source: str) -> HostCode:
+    """Of a file with `PYBIND11_MODULE`. Raises HeaderNotCoveredError."""
+
+    def bound(problem: Problem, signature: Wire) -> BoundHostCode:
+        assert isinstance(signature, ExtensionSignature)
+        found = bind_extension(problem, source, signature)
+        outputs = {tensor.name for tensor in problem.outputs}
+        return BoundHostCode(
+            found.said,
+            each(lambda sizes, scalars: found.call_at(problem, sizes, scalars)),
+            returns=not outputs <= set(found.names),
+        )
+
+    return HostCode(source, source, form_of_extension(source, "forward"), bound)
+
+
+def form_of_extension(text: str, called: str, flags: tuple[str, ...] = FLAGS) -> HostForm:
+    """How an extension becomes a program. Raises HeaderNotCoveredError."""
+    parts = ("tensors", "extension")
+    return HostForm(beside_of(text, flags), parts, files_for_runtime(), ExtensionSignature, called)
 
 
 @dataclass(frozen=True)
@@ -30,8 +120,8 @@ class Lifted:
 
     problem: Problem
     program: Program
-    entry: EntryFunction
-    binding: Binding
+    called: str
+    bound: BoundHostCode
     built: HostProgram
     described: str
     """Device and kernels, as the recorder reads them."""
@@ -43,52 +133,44 @@ class Lifted:
 
         Raises InfrastructureError.
         """
-        calls: list[HostCall] = []
+        asked = self.bound.calls_at(wanted)
+        calls = [one for one in asked if isinstance(one, HostCall)]
         refused: Ruling | None = None
-        for sizes, scalars in wanted:
-            try:
-                calls.append(self._call(sizes, scalars))
-            except LiftRefusedError as refusal:
-                refused = _there(refusal.ruling, sizes)
-                break
+        if len(calls) < len(asked) and isinstance(asked[-1], LiftRefusedError):
+            refused = there(asked[-1].ruling, wanted[len(asked) - 1][0])
         recorded = record(
-            self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.entry.name
+            self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.called
         )
         found: list[RecordedLaunchPlan | Ruling] = []
         for (sizes, _), one in zip(wanted, recorded, strict=False):
             try:
                 if isinstance(one, LiftRefusedError):
                     raise one
-                found.append(self._plan(*one))
+                found.append(self._plan(*one, sizes))
             except LiftRefusedError as refusal:
-                return [*found, _there(refusal.ruling, sizes)]
+                return [*found, there(refusal.ruling, sizes)]
         return [*found, *([refused] if refused else [])]
 
-    def _call(self, sizes: Sizes, scalars: Scalars) -> HostCall:
-        tensors = (*self.problem.inputs, *self.problem.outputs)
-        bytes_of = tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
-        parameters = self.built.signature.parameters
-        return HostCall(bytes_of, tuple(call_values(self.problem, self.binding.names, parameters, sizes, scalars)))
-
-    def _plan(self, one: Recording | Refusal, other: Recording | Refusal) -> RecordedLaunchPlan:
+    def _plan(self, one: Recording | Refusal, other: Recording | Refusal, sizes: Sizes) -> RecordedLaunchPlan:
         names = {entry.symbol: entry.name for entry in self.program.entries}
         for each in (one, other):
             if isinstance(each, Refusal):
                 raise ruling_of(each, names)
         assert isinstance(one, Recording)
         assert isinstance(other, Recording)
-        return plan_of(self.problem, self.program.entries, one, other, self.binding.initial)
+        shapes = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
+        returned = shapes if self.bound.returns else None
+        return plan_of(self.problem, self.program.entries, one, other, self.bound.initial, returned)
 
 
-def _there(ruling: Ruling, sizes: Sizes) -> Ruling:
+def there(ruling: Ruling, sizes: Sizes) -> Ruling:
     """The same, with where it was."""
     at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {at}).")
 
 
 def lift(
-    source: str,
-    entry: EntryFunction,
+    code: HostCode,
     problem: Problem,
     program: Program,
     kernels: Sequence[KernelResources],
@@ -97,16 +179,13 @@ def lift(
     sandbox: Sandbox,
     cache: Cache,
 ) -> Lifted | Ruling:
-    """Compile the host code of `source`, whose kernels are `program`, and bind it to the problem.
-
-    Raises InfrastructureError.
-    """
+    """Compile host code, whose kernels are `program`, and bind it to the problem. Raises InfrastructureError."""
     try:
-        built = HostBuild(source, entry, settings, program.arch, toolchain, sandbox, cache).program()
-        binding = bind(problem, entry, built.signature)
+        built = HostBuild(code.source, code.form, settings, program.arch, toolchain, sandbox, cache).program()
+        bound = code.bind(problem, built.signature)
     except LiftRefusedError as refusal:
         return refusal.ruling
     bounds = dict(launch_bounds(program.ptx))
     lines = kernel_lines(program.entries, kernels, bounds, program.arch)
     described = "\n".join((device_line(program.arch), str(len(lines)), *lines))
-    return Lifted(problem, program, entry, binding, built, described, settings, sandbox)
+    return Lifted(problem, program, code.form.called, bound, built, described, settings, sandbox)

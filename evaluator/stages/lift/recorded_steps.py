@@ -6,7 +6,7 @@ that no plan can say. A word that is the same in both is a number, whatever it l
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from common.contract import Status
@@ -34,6 +34,7 @@ from evaluator.stages.lift.recording import (
     RecordedLaunch,
     Recording,
 )
+from evaluator.stages.lift.returned import Returned, unstable
 
 _DTYPES: Final = {
     "float": DType.FLOAT32,
@@ -54,12 +55,14 @@ def plan_of(
     first: Recording,
     second: Recording,
     initial: Sequence[tuple[str, str]] = (),
+    returned: Mapping[str, tuple[int, ...]] | None = None,
 ) -> RecordedLaunchPlan:
     """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
 
-    `initial`: copies before everything else, from the first of two tensors to the second.
+    `initial`: copies before everything else, from the first of two tensors to the second. `returned`: the shapes of
+    outputs that the host code has to return.
     """
-    plan = _Reader(problem, entries, first, second).plan()
+    plan = _Reader(problem, entries, first, second).plan(returned)
     copies = tuple(Copy(source=source, target=target) for source, target in initial)
     return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
 
@@ -72,17 +75,32 @@ class _Reader:
         tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
         shapes = [(one.bytes, one.variable) for one in first.buffers]
         if shapes != [(one.bytes, one.variable) for one in second.buffers] or len(shapes) < len(tensors):
-            raise _unstable("it allocates other memory")
+            raise unstable("it allocates other memory")
         self.bases = [sorted((one.base, i) for i, one in enumerate(each.buffers)) for each in (first, second)]
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
         self.freed: set[int] = set()
 
-    def plan(self) -> RecordedLaunchPlan:
+    def plan(self, shapes: Mapping[str, tuple[int, ...]] | None) -> RecordedLaunchPlan:
+        returned = Returned(self.problem, shapes, self.first, self.second, self._place)
+        for number, output in returned.whole.items():
+            self.names[number] = output
         if len(self.first.steps) != len(self.second.steps):
-            raise _unstable("it does another number of launches, fills and copies")
+            raise unstable("it does another number of launches, fills and copies")
         steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
-        if not steps:
+        steps += [
+            Copy(
+                source=self._named(number, f"what is returned as {output},"),
+                target=output,
+                source_offset_bytes=offset,
+                target_offset_bytes=0,
+                size_bytes=size,
+            )
+            for output, number, offset, size in returned.copied
+        ]
+        if freed := [output for number, output in returned.whole.items() if number in self.freed]:
+            self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
+        if not any(isinstance(step, Launch | Fill | Copy) for step in steps):
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
                 "The host code launches nothing.",
@@ -92,6 +110,7 @@ class _Reader:
             Temporary(name=name, dtype=dtype, shape=(self.first.buffers[number].bytes // dtype.size_bytes,))
             for number, name in enumerate(self.names)
             if name is not None and number >= self._tensors and self.first.buffers[number].variable is None
+            if number not in returned.whole
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
         try:
@@ -117,7 +136,7 @@ class _Reader:
         elif isinstance(one, RecordedCopy) and isinstance(other, RecordedCopy):
             yield self._copy(one, other)
         else:
-            raise _unstable("it does other things in another order")
+            raise unstable("it does other things in another order")
 
     def _launch(self, one: RecordedLaunch, other: RecordedLaunch) -> Launch:
         entry = self.by_symbol.get(one.kernel)
@@ -136,9 +155,9 @@ class _Reader:
                 "Write the kernel in this file. It was not judged, so there is no reward.",
             )
         if one.model_copy(update={"arguments": ()}) != other.model_copy(update={"arguments": ()}):
-            raise _unstable(f"it launches {name} in another way (grid, block or shared memory)")
+            raise unstable(f"it launches {name} in another way (grid, block or shared memory)")
         if len(other.arguments) != len(one.arguments):
-            raise _unstable(f"it launches {name} with other arguments")
+            raise unstable(f"it launches {name} with other arguments")
         arguments = [
             self._argument(f"argument {number} of {name}, `{parameter.type} {parameter.name}`,", parameter, *pair)
             for number, (parameter, *pair) in enumerate(
@@ -157,7 +176,7 @@ class _Reader:
 
     def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
         if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
-            raise _unstable(f"{place} has another size")
+            raise unstable(f"{place} has another size")
         data, twin = bytes.fromhex(one), bytearray.fromhex(other)
         found: list[AddressInArgument] = []
         plain = bytearray(data)
@@ -172,7 +191,7 @@ class _Reader:
             found.append(AddressInArgument(at=at, buffer=name, offset_bytes=offset))
             plain[at : at + 8] = twin[at : at + 8] = bytes(8)
         if plain != twin:
-            raise _unstable(f"{place} is {_few(data)} in one run and {_few(bytes.fromhex(other))} in the next")
+            raise unstable(f"{place} is {_few(data)} in one run and {_few(bytes.fromhex(other))} in the next")
         if not found and parameter.kind in ("int", "uint"):
             return int.from_bytes(data, "little", signed=parameter.kind == "int")
         if not found and parameter.kind == "pointer" and not any(data):
@@ -193,13 +212,13 @@ class _Reader:
                     "Pass pointers as arguments, in a struct where they are many. It was not judged, so there is no "
                     "reward.",
                 )
-            raise _unstable("it copies other data to the device")
+            raise unstable("it copies other data to the device")
         target, variable = self._target(number, "a fill")
         return Fill(target=target, data=one.data, offset_bytes=offset, size_bytes=one.bytes, variable=variable)
 
     def _copy(self, one: RecordedCopy, other: RecordedCopy) -> Copy:
         if one.bytes != other.bytes:
-            raise _unstable("it copies another number of bytes")
+            raise unstable("it copies another number of bytes")
         to, to_offset = self._place("the target of a copy", one.to, other.to)
         source, offset = self._place("the source of a copy", one.source, other.source)
         target, variable = self._target(to, "a copy")
@@ -220,7 +239,7 @@ class _Reader:
         """Buffer and offset that both addresses mean."""
         found = [self._looked_up(bases, each, word) for bases, each, word in self._both(one, other)]
         if found[0] is None or found[0] != found[1]:
-            raise _unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
+            raise unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
         return found[0]
 
     def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], Recording, int]]:
@@ -271,15 +290,6 @@ class _Reader:
             and not self.first.buffers[number].bytes % dtype.size_bytes
         ):
             self.dtypes.setdefault(number, dtype)
-
-
-def _unstable(what: str) -> LiftRefusedError:
-    return LiftRefusedError(
-        Status.REJECTED,
-        f"The host code does not launch the same each time: called twice in the same way, with its buffers at other "
-        f"addresses, {what}.",
-        "Let launches depend on nothing but the sizes: no random numbers, no clock, no addresses.",
-    )
 
 
 def _few(data: bytes) -> str:

@@ -67,6 +67,17 @@ class RecordedBuffer(Wire):
     variable: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
 
 
+class RecordedTensor(Wire):
+    """A tensor that the host code returned."""
+
+    address: _Word
+    type: Annotated[str, Field(max_length=32, pattern=r"^[A-Za-z0-9_]*$")]
+    """Its name in c10::ScalarType."""
+    shape: Annotated[tuple[_Word, ...], Field(max_length=32)]
+    contiguous: bool
+    on_device: bool
+
+
 class Recording(Wire):
     """All that one call did."""
 
@@ -75,6 +86,7 @@ class Recording(Wire):
         tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree, ...], Field(max_length=_MAX_STEPS)
     ]
     streams: _Word
+    returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
 
 
 Reason = Literal[
@@ -94,6 +106,8 @@ Reason = Literal[
     "too_many_buffers",
     "too_large_buffer",
     "upload",
+    "operator",
+    "threw",
 ]
 
 
@@ -103,6 +117,7 @@ class Refusal(Wire):
     why: Reason
     name: _Name
     number: StrictInt
+    text: Annotated[str, Field(max_length=400)] = ""
 
 
 class _Refused(Wire):
@@ -148,6 +163,19 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 Status.UNSUPPORTED,
                 f"The host code calls {name}{f' ({number})' if number else ''}, which cannot be recorded.",
                 f"docs/lifting.md lists what can be. {unsupported}",
+            )
+        case "operator":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"The host code calls PyTorch's operator {name}, which computes something of its own. Host code is "
+                "only recorded here; there is no tier that runs it on a GPU.",
+                f"Compute it in a kernel of this file; docs/lifting.md lists what can be called. {unsupported}",
+            )
+        case "threw":
+            return LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                f"The host code threw an exception: {refusal.text.rstrip('.') or 'it says nothing'}.",
+                "Its own check refuses these sizes, types or arguments; it has to serve all sizes of the problem.",
             )
         case "upload":
             return LiftRefusedError(

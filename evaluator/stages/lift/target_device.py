@@ -6,6 +6,7 @@ architecture white papers (Turing 2018, A100 2020, GA102 2020, Ada 2022, H100 20
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from common.contract import KernelResources
@@ -15,29 +16,48 @@ from evaluator.stages.compile.resources import fitting_blocks
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class TargetDevice:
+    """What is told of a GPU beside the limits of its architecture."""
+
+    name: str
+    """Underscores stand for spaces."""
+    multiprocessors: int
+    memory_bytes: int
+    l2_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+
+
 _GPUS: Final = {
-    # name, multiprocessors, memory, L2, clock and memory clock in kHz, bits of the bus
-    75: ("NVIDIA_T4", 40, 16 * _GIB, 4 * _MIB, 1_590_000, 5_001_000, 256),
-    80: ("NVIDIA_A100-SXM4-80GB", 108, 80 * _GIB, 40 * _MIB, 1_410_000, 1_593_000, 5120),
-    86: ("NVIDIA_A10", 72, 24 * _GIB, 6 * _MIB, 1_695_000, 6_251_000, 384),
-    89: ("NVIDIA_L40S", 142, 48 * _GIB, 96 * _MIB, 2_520_000, 9_001_000, 384),
-    90: ("NVIDIA_H100_80GB_HBM3", 132, 80 * _GIB, 50 * _MIB, 1_980_000, 2_619_000, 5120),
-    100: ("NVIDIA_B200", 148, 180 * _GIB, 126 * _MIB, 1_965_000, 3_996_000, 8192),
-    120: ("NVIDIA_GeForce_RTX_5090", 170, 32 * _GIB, 96 * _MIB, 2_407_000, 14_001_000, 512),
+    75: TargetDevice("NVIDIA_T4", 40, 16 * _GIB, 4 * _MIB, 1_590_000, 5_001_000, 256),
+    80: TargetDevice("NVIDIA_A100-SXM4-80GB", 108, 80 * _GIB, 40 * _MIB, 1_410_000, 1_593_000, 5120),
+    86: TargetDevice("NVIDIA_A10", 72, 24 * _GIB, 6 * _MIB, 1_695_000, 6_251_000, 384),
+    89: TargetDevice("NVIDIA_L40S", 142, 48 * _GIB, 96 * _MIB, 2_520_000, 9_001_000, 384),
+    90: TargetDevice("NVIDIA_H100_80GB_HBM3", 132, 80 * _GIB, 50 * _MIB, 1_980_000, 2_619_000, 5120),
+    100: TargetDevice("NVIDIA_B200", 148, 180 * _GIB, 126 * _MIB, 1_965_000, 3_996_000, 8192),
+    120: TargetDevice("NVIDIA_GeForce_RTX_5090", 170, 32 * _GIB, 96 * _MIB, 2_407_000, 14_001_000, 512),
 }
 _WARPS: Final = 32
+
+
+def target_device(arch: str) -> TargetDevice:
+    """The device of an architecture. One that is not listed is taken for the nearest before it."""
+    number = int(re.sub(r"\D", "", arch))
+    return _GPUS[max((n for n in _GPUS if n <= number), default=75)]
 
 
 def device_line(arch: str) -> str:
     """The device as `recorder/recording.cpp` reads it. Raises KeyError for an unknown architecture."""
     limits, number = limits_of(arch), int(re.sub(r"\D", "", arch))
-    # One that is not listed is taken for the nearest before it.
-    name, multiprocessors, memory, l2, clock, memory_clock, bits = _GPUS[
-        max((n for n in _GPUS if n <= number), default=75)
-    ]
-    fields = (name, number // 10, number % 10, multiprocessors, limits.max_warps, limits.max_blocks)
+    gpu = target_device(arch)
+    fields = (gpu.name, number // 10, number % 10, gpu.multiprocessors, limits.max_warps, limits.max_blocks)
     shared = (limits.shared_bytes, limits.shared_per_block_bytes, limits.reserved_bytes, limits.shared_unit_bytes)
-    rest = (memory, l2, REGISTERS, limits.registers_per_block, clock, memory_clock, bits)
+    clocks = (gpu.clock_khz, gpu.memory_clock_khz, gpu.bus_bits)
+    rest = (gpu.memory_bytes, gpu.l2_bytes, REGISTERS, limits.registers_per_block, *clocks)
     return " ".join(map(str, (*fields, *shared, *rest)))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, zip_longest
+from typing import Final
 
 from common.contract import MAX_SOURCE_BYTES, Phase, Status
 from common.launch_directives import PREFIX
@@ -48,8 +49,11 @@ _MAGIC = (
 _SEND_TEXT = "Send the CUDA source itself, as UTF-8 text with `__global__` kernels."
 
 
-def clean(raw: bytes | str) -> Cleaned:
-    """Take the source text out of what a model or a file gave. Never raises, whatever comes in."""
+def clean(raw: bytes | str, python: bool = False) -> Cleaned:
+    """Take the source text out of what a model or a file gave. Never raises, whatever comes in.
+
+    `python`: the text is Python with Triton kernels. Of that prose outside of fences is not told apart from code.
+    """
     data = raw if isinstance(raw, bytes) else raw.encode("utf-8", errors="surrogatepass")
     if len(data) > MAX_SOURCE_BYTES:
         return Cleaned("", (), too_long(len(data)))
@@ -60,7 +64,7 @@ def clean(raw: bytes | str) -> Cleaned:
     sent = text = _control(_line_ends(text, notes.append), notes.append)
     for _ in range(_MAX_ROUNDS):
         before = text
-        for step in _STEPS:
+        for step in _PYTHON_STEPS if python else _STEPS:
             text = step(text, notes.append)
         if text == before:
             break
@@ -360,6 +364,21 @@ def _fences(text: str, note: _Note) -> str:
     return "".join(kept)
 
 
+_TRITON: Final = re.compile(r"@\s*(?:triton\s*\.\s*)?jit\b")
+
+
+def _python_fences(text: str, note: _Note) -> str:
+    """The last Markdown block with Triton kernels in it, since models improve on themselves; else as for CUDA."""
+    found = [block for block in _blocks(text) if _TRITON.search(block.text)]
+    if not found:
+        return _fences(text, note)
+    taken = found[-1]
+    note(f"The Markdown fence around lines {taken.first_line} to {taken.last_line} was removed.")
+    if not taken.closed:
+        note("The last Markdown fence is never closed: the text may have been cut off.")
+    return _blank(text[: taken.start]) + taken.text
+
+
 _CODE_START = re.compile(
     r"\s*(?:#\s*(?:include|define|undef|pragma|if|ifdef|ifndef|else|elif|endif|error|line|warning|import|embed)\b|%:|//|/\*"
     r"|\*|template\b|extern\b|__\w+|using\s+[\w:]+\s*[=;]|using namespace\b"
@@ -454,4 +473,11 @@ _STEPS: tuple[Callable[[str, _Note], str], ...] = (
     _fences,
     _prose,
     _lookalikes,
+)
+_PYTHON_STEPS: tuple[Callable[[str, _Note], str], ...] = (
+    _line_ends,
+    _control,
+    _reasoning,
+    _special_tokens,
+    _python_fences,
 )

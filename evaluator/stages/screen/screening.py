@@ -241,7 +241,7 @@ DEVICE_TIER = ScreeningPolicy("device tier: host code never runs", _FILES)
 LIFTED = ScreeningPolicy(
     "host code is recorded, where it sees nothing",
     _FILES,
-    frozenset({"host-launch", "host-runtime"}),
+    frozenset({"host-launch", "host-runtime", "library-header"}),
     "Host code is only recorded here, in a sandbox. ",
 )
 

@@ -17,9 +17,11 @@ from evaluator.backends.gpu.device.install import Package
 from evaluator.backends.sim.backend import Simulator
 from evaluator.cli import doctor
 from evaluator.cli.doctor import examine
+from evaluator.installation import install_command
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import problems
 from evaluator.settings import MachineSettings
+from evaluator.stages.lift.triton.triton_package import find_triton
 
 
 def found(toolbox):
@@ -37,6 +39,17 @@ def test_a_healthy_machine(toolbox):
     assert toolbox.sandbox.name in findings["sandbox"].detail
     assert findings["references"].ok is True
     assert "carried out a file of KernelBench's form" in findings["references"].detail
+    assert findings["triton"].ok is True
+    assert "compiled a kernel" in findings["triton"].detail
+
+
+def test_where_there_is_no_triton_it_says_what_installs_it(toolbox, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    find_triton.cache_clear()
+    told = doctor._triton(toolbox)
+    assert told.ok is None
+    assert "no Triton" in told.detail
+    assert install_command("triton") in told.remedy
 
 
 def test_where_files_of_others_cannot_be_graded_it_says_why(toolbox, monkeypatch):

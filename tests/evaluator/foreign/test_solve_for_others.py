@@ -51,9 +51,10 @@ QUICK = Settings(estimate_for=None, verification="quick", other_sizes="required"
     ("file", "reference", "wrong"),
     [
         ("leetgpu/gains_solve.cu", "leetgpu/challenge.py", ("factor * sum", "sum")),
+        ("leetgpu/gains_triton.py", "leetgpu/challenge.py", ("factor * tl.sum", "tl.sum")),
         ("tensara/damped_solution.cu", "tensara/def.py", ("m, v, d, out", "m, v, 1.0f, out")),
     ],
-    ids=["leetgpu", "tensara"],
+    ids=["leetgpu", "leetgpu_triton", "tensara"],
 )
 def test_a_solution_gets_what_the_form_says(file, reference, wrong):
     source = (REFERENCES / file).read_text()

@@ -10,7 +10,7 @@ namespace {
 constexpr int WARP = 32;
 
 int blocks_at_once(const Kernel &kernel, int threads, size_t dynamic_bytes) {
-    const Device &d = recorder().device;
+    const TargetDevice &d = recorder().device;
     if (threads < 1 || threads > kernel.max_threads) return 0;
     int warps = (threads + WARP - 1) / WARP;
     int fits = kernel.blocks_by_warps[(size_t)(warps - 1)];
@@ -118,7 +118,7 @@ cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSucce
 cudaError_t cudaCtxResetPersistingL2Cache(void) { return cudaSuccess; }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
-    const Device &d = recorder().device;
+    const TargetDevice &d = recorder().device;
     switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
     case cudaDevAttrMaxBlockDimX: *value = 1024; break;
@@ -155,7 +155,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
 }
 
 static cudaError_t properties(cudaDeviceProp *p) {
-    const Device &d = recorder().device;
+    const TargetDevice &d = recorder().device;
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", d.name.c_str());
     for (char *c = p->name; *c; c++)

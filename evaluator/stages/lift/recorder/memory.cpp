@@ -103,6 +103,10 @@ cudaError_t fill_rows(void *target, size_t pitch, int value, size_t width, size_
 
 } // namespace
 
+void record_fill(void *target, const std::string &hex, size_t bytes, cudaStream_t stream, const char *call) {
+    fill(target, hex, bytes, stream, call);
+}
+
 extern "C" {
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) { return allocate(pointer, bytes); }

@@ -5,6 +5,8 @@
 // only says in plain terms what honest host code does wrong.
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
 #include <cuda_runtime_api.h>
 #include <map>
 #include <mutex>
@@ -31,7 +33,7 @@ struct Kernel {
     bool known = false;
 };
 
-struct Device {
+struct TargetDevice {
     std::string name;
     int major, minor, multiprocessors, max_warps, max_blocks;
     long long shared_bytes, shared_per_block_bytes, reserved_bytes, shared_unit_bytes, memory_bytes, l2_bytes;
@@ -40,7 +42,7 @@ struct Device {
 
 struct Recorder {
     std::recursive_mutex lock;
-    Device device;
+    TargetDevice device;
     std::vector<Buffer> buffers;
     std::vector<std::string> steps; // as JSON
     std::map<std::string, Kernel> kernels;
@@ -52,6 +54,8 @@ struct Recorder {
     unsigned long long seed = 1;
     std::string output;
     int process = 0;
+    std::vector<std::string> returned; // tensors that the host code gave back, as JSON
+    cudaStream_t current_stream = nullptr; // PyTorch's, which its own fills and copies go to
     unsigned long long handles = 0;
     cudaError_t error = cudaSuccess; // of the last launch that a GPU would not have made
 };
@@ -59,13 +63,43 @@ struct Recorder {
 Recorder &recorder();
 
 // Ends the process with a word from a closed list on why nothing comes of it.
-[[noreturn]] void refuse(const char *why, const std::string &name = "", long long number = 0);
+[[noreturn]] void refuse(const char *why, const std::string &name = "", long long number = 0, const std::string &text = "");
 
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
 bool is_made_up(const void *address);
 // The buffer that the address lies in or ends at; refuses one that belongs to none, or is freed.
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call);
 void add_step(const std::string &step);
+void record_fill(void *target, const std::string &hex, size_t bytes, cudaStream_t stream, const char *call);
 std::string in_hex(const void *data, size_t bytes);
 Kernel &kernel_of(const void *function);
 int number_of(cudaStream_t stream);
+
+// A file of words, read without streams: at this time those of the standard library need not be ready.
+struct Words {
+    FILE *file;
+    char word[4096];
+
+    const char *next() {
+        word[0] = 0;
+        if (!file || fscanf(file, "%4095s", word) != 1) word[0] = 0;
+        return word;
+    }
+    long long number() { return strtoll(next(), nullptr, 10); }
+    unsigned long long large() { return strtoull(next(), nullptr, 10); }
+    void skip_line() {
+        for (int c = 0; file && c != '\n' && c != EOF;) c = fgetc(file);
+    }
+};
+
+namespace assay {
+
+std::string quoted(const std::string &text);
+
+// What is called, and how: entry.cpp calls one function, extension.cpp what a module of Python's has.
+extern const bool described_without_initialisers;
+std::string description();
+void read_call(Words &in);
+void call();
+
+} // namespace assay

@@ -9,34 +9,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace assay_caller {
-struct Value {
-    unsigned long long bits;
-    double number;
-};
-struct Parameter {
-    char letter;
-    int bytes;
-    char behind;
-    int bytes_behind;
-    bool reads;
-};
-} // namespace assay_caller
-
-extern "C" void assay_call(const assay_caller::Value *values);
-extern "C" int assay_parameters(assay_caller::Parameter *found, int room);
-
 Recorder &recorder() {
     static Recorder *the = new Recorder; // never destroyed: initialisers and other threads may use it at any time
     return *the;
 }
 
-namespace {
-
-// Made in `begin`, before this file's own initialisers would run.
-std::vector<assay_caller::Value> *values;
-
-void write_file(const std::string &name, const std::string &text) {
+static void write_file(const std::string &name, const std::string &text) {
     int file = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     for (size_t at = 0; file >= 0 && at < text.size();) {
         ssize_t many = write(file, text.data() + at, text.size() - at);
@@ -46,10 +24,11 @@ void write_file(const std::string &name, const std::string &text) {
     if (file >= 0) close(file);
 }
 
-std::string quoted(const std::string &text) {
+std::string assay::quoted(const std::string &text) {
     std::string made = "\"";
     for (char c : text) {
         char escaped[8];
+        if ((unsigned char)c > '~') c = '?';
         if (c == '"' || c == '\\' || (unsigned char)c < ' ') {
             snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned char)c);
             made += escaped;
@@ -60,18 +39,22 @@ std::string quoted(const std::string &text) {
     return made + "\"";
 }
 
+namespace {
+
 void finish() {
     Recorder &r = recorder();
     std::string made = "{\"buffers\": [";
     for (size_t i = 0; i < r.buffers.size(); i++) {
         const Buffer &b = r.buffers[i];
         made += (i ? ", " : "") + std::string("{\"base\": ") + std::to_string(b.base) + ", \"bytes\": " + std::to_string(b.bytes);
-        if (!b.variable.empty()) made += ", \"variable\": " + quoted(b.variable);
+        if (!b.variable.empty()) made += ", \"variable\": " + assay::quoted(b.variable);
         made += "}";
     }
     made += "], \"steps\": [";
     for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
-    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + "}\n";
+    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + ", \"returned\": [";
+    for (size_t i = 0; i < r.returned.size(); i++) made += (i ? ", " : "") + r.returned[i];
+    made += "]}\n";
     write_file(r.output, made);
     _exit(0);
 }
@@ -91,26 +74,9 @@ void on_fault(int number, siginfo_t *info, void *) {
     raise(number);
 }
 
-// A file of words, read without streams: at this time those of the standard library need not be ready.
-struct Words {
-    FILE *file;
-    char word[4096];
-
-    const char *next() {
-        word[0] = 0;
-        if (!file || fscanf(file, "%4095s", word) != 1) word[0] = 0;
-        return word;
-    }
-    long long number() { return strtoll(next(), nullptr, 10); }
-    unsigned long long large() { return strtoull(next(), nullptr, 10); }
-    void skip_line() {
-        for (int c = 0; file && c != '\n' && c != EOF;) c = fgetc(file);
-    }
-};
-
 void read_program(Words &in) {
     Recorder &r = recorder();
-    Device &d = r.device;
+    TargetDevice &d = r.device;
     d.name = in.next();
     for (int *one : {&d.major, &d.minor, &d.multiprocessors, &d.max_warps, &d.max_blocks}) *one = (int)in.number();
     for (long long *one : {&d.shared_bytes, &d.shared_per_block_bytes, &d.reserved_bytes, &d.shared_unit_bytes, &d.memory_bytes, &d.l2_bytes})
@@ -135,41 +101,20 @@ void read_run(Words &in, int number) {
     for (int i = 0; i < number; i++) in.skip_line();
     r.seed = in.large();
     for (long long count = in.number(); count > 0; count--) new_buffer(in.large());
-    for (long long count = in.number(); count > 0; count--) {
-        char kind = in.next()[0];
-        const char *text = in.next();
-        assay_caller::Value value = {0, 0};
-        if (kind == 'p') {
-            value.bits = r.buffers.at((size_t)atoll(text)).base;
-        } else if (kind == 'f') {
-            value.number = strtod(text, nullptr);
-        } else {
-            value.bits = kind == 'u' ? strtoull(text, nullptr, 10) : (unsigned long long)strtoll(text, nullptr, 10);
-            value.number = (double)(long long)value.bits;
-        }
-        values->push_back(value);
-    }
+    assay::read_call(in);
 }
 
 void describe() {
-    assay_caller::Parameter found[64];
-    int count = assay_parameters(found, 64);
-    std::string made = "{\"parameters\": [";
-    for (int i = 0; i < count && i < 64; i++) {
-        const assay_caller::Parameter &p = found[i];
-        made += (i ? ", " : "") + std::string("{\"kind\": \"") + p.letter + "\", \"bytes\": " + std::to_string(p.bytes) +
-                ", \"behind\": \"" + p.behind + "\", \"bytes_behind\": " + std::to_string(p.bytes_behind) +
-                ", \"reads\": " + (p.reads ? "true" : "false") + "}";
-    }
-    write_file("parameters.json", made + "], \"count\": " + std::to_string(count) + "}\n");
+    write_file("parameters.json", assay::description());
     _exit(0);
 }
 
 } // namespace
 
-void refuse(const char *why, const std::string &name, long long number) {
-    write_file(recorder().output, std::string("{\"refusal\": {\"why\": ") + quoted(why) + ", \"name\": " + quoted(name) +
-                                      ", \"number\": " + std::to_string(number) + "}}\n");
+void refuse(const char *why, const std::string &name, long long number, const std::string &text) {
+    write_file(recorder().output, std::string("{\"refusal\": {\"why\": ") + assay::quoted(why) + ", \"name\": " + assay::quoted(name) +
+                                      ", \"number\": " + std::to_string(number) +
+                                      ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
     _exit(0);
 }
 
@@ -224,7 +169,10 @@ namespace {
 __attribute__((constructor(101))) void begin(int count, char **arguments, char **) {
     Recorder &r = recorder();
     r.process = (int)getpid();
-    if (count < 2) describe();
+    if (count < 2) {
+        if (assay::described_without_initialisers) describe();
+        return;
+    }
     r.output = std::string("recording.") + arguments[1];
 
     // On a stack of its own: what reads a made-up address may have used up the other.
@@ -239,7 +187,6 @@ __attribute__((constructor(101))) void begin(int count, char **arguments, char *
     sigaction(SIGSEGV, &action, nullptr);
     sigaction(SIGBUS, &action, nullptr);
 
-    values = new std::vector<assay_caller::Value>;
     Words in = {fopen("request", "r"), {}};
     read_program(in);
     read_run(in, atoi(arguments[1]));
@@ -250,7 +197,8 @@ __attribute__((constructor(101))) void begin(int count, char **arguments, char *
 
 int main() {
     Recorder &r = recorder();
-    assay_call(values->data());
+    if (r.output.empty()) describe();
+    assay::call();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     if (getpid() != r.process) _exit(0);
     finish();

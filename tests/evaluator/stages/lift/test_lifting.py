@@ -25,6 +25,8 @@ from evaluator.stages.verify.trials import plan_trials
 
 FILES = Path(__file__).parents[3] / "kernels" / "solve"
 STRUCT = (FILES / "vector_add_struct.cu").read_text()
+EXTENSION = (FILES.parent / "extension" / "vector_add_plain.cu").read_text()
+SOLUTION = (FILES.parent / "kernelbench" / "vector_add_in_init.py").read_text()
 ADD = find_problem("vector_add")
 
 
@@ -62,7 +64,7 @@ def test_host_code_is_recorded_at_the_scalars_of_a_trial(toolbox):
 def test_what_was_recorded_travels_and_nothing_else_can_be_asked_there(toolbox):
     planned = built(STRUCT, toolbox)
     secret = os.urandom(32)
-    record_ahead(planned, secret, timed_too=True)
+    record_ahead(planned, toolbox, secret, timed_too=True)
     sent = JudgeRequest(planned.program, planned.checked_plan, Settings(), local_memory=False, secret=secret)
     arrived = JudgeRequest.from_json(sent.to_json()).checked_plan
     for trial in plan_trials(ADD, Settings(), Seed(secret).generator(), timed_too=True):
@@ -129,19 +131,28 @@ def test_what_comes_after_a_refused_size_is_recorded_too(toolbox):
     assert {recorded.known[f"n = {n}"].status for n in range(1, 30)} == {Status.INVALID_SUBMISSION}
 
 
-def test_a_verdict_says_what_was_lifted_and_comes_out_again(toolbox):
+@pytest.mark.parametrize(
+    ("source", "dialect", "entry", "said"),
+    [
+        (STRUCT, "solve", "solve", "solve(a, b, c, n) bound by name: 1 launch"),
+        (EXTENSION, "torch-extension", "forward", "forward(a, b) bound by name: 1 launch"),
+        (SOLUTION, "kernelbench", "ModelNew", "ModelNew.forward, which calls add_forward, bound as it passes them"),
+    ],
+    ids=["solve", "extension", "solution"],
+)
+def test_a_verdict_says_what_was_lifted_and_comes_out_again(source, dialect, entry, said, toolbox):
     settings = Settings(verification="quick", estimate_for=None)
-    verdict = evaluate(Submission(problem="vector_add", source=STRUCT, settings=settings), toolbox)
+    verdict = evaluate(Submission(problem="vector_add", source=source, settings=settings), toolbox)
     assert verdict.status is Status.PASSED
-    assert (verdict.compile.dialect, verdict.compile.lifting.entry) == ("solve", "solve")
-    assert verdict.compile.lifting.text == "solve(a, b, c, n) bound by name: 1 launch"
+    assert (verdict.compile.dialect, verdict.compile.lifting.entry) == (dialect, entry)
+    assert verdict.compile.lifting.text.startswith(said)
     console = Console(width=100, file=io.StringIO())
-    console.print(verdict_card(verdict, STRUCT))
-    assert re.search(r"Lifted +solve\(a, b, c, n\) bound by name: 1 launch", console.file.getvalue())
+    console.print(verdict_card(verdict, source))
+    assert re.search(rf"Lifted +{re.escape(said)}", console.file.getvalue())
     assert not {"host-launch", "host-runtime"} & {one.rule for one in verdict.compile.screening.findings}
-    beside = Expectations(STRUCT.encode(), None, {toolbox.signer.public_key: "that of this test"})
+    beside = Expectations(source.encode(), None, {toolbox.signer.public_key: "that of this test"})
     shown, checks = examine_verdict(verdict.model_dump_json().encode(), beside)
     assert verified(checks), checks
     assert {check.name: check for check in checks}["plan"].outcome is CheckOutcome.SKIPPED
-    again = replay(shown, STRUCT.encode(), None, toolbox)
+    again = replay(shown, source.encode(), None, toolbox)
     assert verified(again), again

@@ -1,0 +1,47 @@
+"""An Assay whose simulator verifies as KernelBench does, for an experiment: five inputs at one published shape, right
+within 1e-2 of the oracle or of its size; no other sizes, no hostile values, no probes.
+
+Python imports a module of this name at its start where this folder is in PYTHONPATH. The processes of a service that
+is started so judge otherwise; nothing of the product knows of it. Kinder than the original: races and stray accesses
+are still seen, where they happen at that shape.
+"""
+
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_JUDGE = "evaluator.pipeline.sim_referee"
+_TRIALS = 5
+
+
+class _Loosened(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != _JUDGE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.loader is not None
+        load = spec.loader.exec_module
+
+        def loosened(module: ModuleType) -> None:
+            load(module)
+            module.plan_trials = _one_shape
+            module.too_large = lambda *asked: ()
+
+        spec.loader.exec_module = loosened  # type: ignore[method-assign]
+        return spec
+
+
+def _one_shape(problem, settings, generator, timed_too=False):  # type: ignore[no-untyped-def]
+    from evaluator.problems.problem import Tolerance
+    from evaluator.stages.verify.trials import PlannedTrial
+
+    loose = Tolerance(1e-2, 1e-2, "as torch.allclose(rtol=1e-2, atol=1e-2)", any_length=True)
+    return (PlannedTrial(problem.example_sizes[0], problem.distributions[0], loose, False),) * _TRIALS
+
+
+sys.meta_path.insert(0, _Loosened())

@@ -1,0 +1,273 @@
+"""Does a tuned model read the Tester's report, or does it mend kernels from the task and the kernel alone?
+
+    python benchmarks/training/reads_report.py                                    # a tiny model from nothing
+    python benchmarks/training/reads_report.py --prompts 8 sft.epochs=1           # a look
+    python benchmarks/training/reads_report.py --model smollm2 sft.method=lora    # a pretrained one
+
+The examples are those of `examples/training` in which a wrong kernel is mended: a task, the kernel and the report
+about it, answered by a right one. Three of ten kernels, by the hash of their texts, are not learned from: they are
+what is asked. With `--control` a second model learns the same examples without a word of the report (`never`).
+
+Asked are the same prompts with the true report, with none, and with the report about another wrong kernel, which is
+drawn by the seed. Measured are the mean nats a token of the taught answer, and whether the likeliest answer is right
+(the evaluator judges each different answer once). Differences are by prompt: 95 % bootstrap intervals, and McNemar's
+exact test for right answers.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks._support.record import save
+from benchmarks._support.served import served
+from common.client import AsyncClient
+from common.contract import Status
+from trainer.config.reading import load_config
+from trainer.config.schema import TrainingConfig
+from trainer.conversation.conversation import AgentName, Message
+from trainer.conversation.episode import episode_settings
+from trainer.conversation.extraction import canonical_source, extract
+from trainer.data.operations import OPERATIONS
+from trainer.data.tasks import is_held_out
+from trainer.errors import OracleError
+from trainer.evaluation.statistics import bootstrap_interval, mcnemar, wilson
+from trainer.evaluator.oracle import EvaluatorOracle
+from trainer.policies import models
+from trainer.policies.fine_tuning import fine_tune
+from trainer.policies.local_policy import LocalPolicy, SamplingSettings
+from trainer.policies.sft import Lesson, answer_loss, tokens_of
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "training" / "optimizer-train.parquet"
+HELD_OUT_SHARE = 0.3
+SETTINGS = (
+    "sft.method=full",
+    "sft.learning_rate=3e-3",
+    "sft.epochs=10",
+    "sft.batch_size=16",
+    "sft.gradient_accumulation_steps=1",
+    "evaluator.verification=quick",
+)
+REPORTS = ("true", "none", "another")
+"""What stands in the prompt of the model that learned with reports."""
+_PART = re.compile(r"Report:\n(?P<report>.*?)\n(?=Target:)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One example: what the Optimizer is asked about a kernel, and a better one."""
+
+    messages: tuple[Message, ...]
+    problem: str
+    old: str
+    """The kernel to mend, without comments and layout."""
+
+    @property
+    def report(self) -> str:
+        """The Tester's, of that kernel."""
+        found = _PART.search(self.messages[1].text)
+        return found["report"] if found else ""
+
+    def told(self, report: str | None) -> "Asked":
+        """The same with another report, or with none."""
+        put = f"Report:\n{report}\n" if report is not None else ""
+        user = replace(self.messages[1], text=_PART.sub(lambda _: put, self.messages[1].text, count=1))
+        return replace(self, messages=(self.messages[0], user, *self.messages[2:]))
+
+    @property
+    def lesson(self) -> Lesson:
+        """All of it, to learn from."""
+        return Lesson(self.messages)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, help="folder of a pretrained model; else a tiny one from nothing")
+    parser.add_argument("--prompts", type=int, default=60, help="whose answers are judged")
+    parser.add_argument("--control", action="store_true", help="a model that never saw a report, too")
+    parser.add_argument("--examples", type=int, help="learn from no more than so many")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the service")
+    parser.add_argument("--folder", type=Path, help="keep the models here, and go on with those that are there")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings of the tuning")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    config = load_config("quick-test", [*SETTINGS, *given.settings])
+    learned, asked = examples(config.seed)
+    learned = learned[: given.examples]
+    with tempfile.TemporaryDirectory(prefix="assay-reads-") as scratch:
+        folder = given.folder or Path(scratch)
+        figures: dict[str, float] = {"examples": float(len(learned)), "asked": float(len(asked))}
+        started = given.model or _tiny(folder / "start", learned, config.seed)
+        with_reports = tuned(started, folder / "with", [one.lesson for one in learned], config)
+        prompts = {kind: (with_reports, told) for kind, told in variants(asked, config.seed).items()}
+        if given.control:
+            without = tuned(started, folder / "without", [one.told(None).lesson for one in learned], config)
+            prompts["never"] = (without, [one.told(None) for one in asked])
+        nats = {kind: losses(model, told) for kind, (model, told) in prompts.items()}
+        figures |= _differences(nats)
+        print({name: round(value, 4) for name, value in figures.items()}, flush=True)
+        texts = {
+            kind: asyncio.run(answers(model, told[: given.prompts], config))
+            for kind, (model, told) in prompts.items()
+        }
+    with served(given.workers) as service:
+        verdicts = asyncio.run(judged(service.url, asked[: given.prompts], texts, config))
+    figures |= _right(asked[: given.prompts], texts, verdicts)
+    details = {"settings": [*SETTINGS, *given.settings], "nats": nats, "answers": texts}
+    name = "reads_report" if given.model is None else "reads_report_pretrained"
+    save(name, figures, {}, {"torch": torch.__version__}, device="no GPU", details=details)
+
+
+def examples(seed: int) -> tuple[list[Asked], list[Asked]]:
+    """To learn from, and to ask."""
+    found = []
+    for row in pq.read_table(EXAMPLES).to_pylist():
+        messages = tuple(Message(one["role"], one["content"]) for one in row["messages"])
+        block = re.search(r"```cuda\n.*?\n```", messages[1].text, re.DOTALL)
+        # Where an Optimizer is to mend a kernel there is one in its prompt; a report may have had no room.
+        if row["old_status"] != Status.PASSED and block is not None and _PART.search(messages[1].text):
+            found.append(Asked(messages, row["problem"], canonical_source(str(extract(block[0]).source))))
+    random.Random(seed).shuffle(found)
+    held_out = {one.old for one in found if is_held_out(blake2b(one.old.encode()).hexdigest(), HELD_OUT_SHARE)}
+    # Each kernel is asked about once.
+    asked = list({one.old: one for one in found if one.old in held_out}.values())
+    return [one for one in found if one.old not in held_out], asked
+
+
+def variants(asked: Sequence[Asked], seed: int) -> dict[str, list[Asked]]:
+    """The same prompts with each kind of report."""
+    rng = random.Random(seed)
+
+    def others(one: Asked) -> str:
+        reports = [two.report for two in asked if two.report != one.report]
+        return rng.choice(reports)
+
+    return {
+        "true": list(asked),
+        "none": [one.told(None) for one in asked],
+        "another": [one.told(others(one)) for one in asked],
+    }
+
+
+def _tiny(folder: Path, learned: Sequence[Asked], seed: int) -> Path:
+    if not (folder / "config.json").is_file():
+        models.make_tiny(folder, [message.text for one in learned for message in one.messages], seed=seed)
+    return folder
+
+
+def tuned(start: Path, into: Path, lessons: Sequence[Lesson], config: TrainingConfig) -> Path:
+    """The model after its epochs."""
+
+    def told(step: int, of: int, loss: float) -> None:
+        if step == of or step % max(of // 10, 1) == 0:
+            print(f"{into.name}: step {step} of {of}, loss {loss:.3f}", flush=True)
+
+    return fine_tune(start, into, lessons, config.sft, epochs=config.sft.epochs, seed=config.seed, told=told).folder
+
+
+@torch.inference_mode()
+def losses(folder: Path, asked: Sequence[Asked]) -> list[float]:
+    """Mean nats a token of each taught answer."""
+    loaded, tokenizer = models.load_model(folder)
+    model: Any = loaded.eval()
+    return [float(answer_loss(model, [tokens_of(tokenizer, one.lesson)])) for one in asked]
+
+
+async def answers(folder: Path, asked: Sequence[Asked], config: TrainingConfig) -> list[str]:
+    """The likeliest answer to each prompt."""
+    policy = LocalPolicy(folder, SamplingSettings(0.0, 16))
+    most = config.rollout.turn_tokens
+    replies = await asyncio.gather(*(policy.respond(one.messages[:-1], seed=0, max_tokens=most) for one in asked))
+    return [one.text for one in replies]
+
+
+async def judged(
+    url: str, asked: Sequence[Asked], texts: Mapping[str, Sequence[str]], config: TrainingConfig
+) -> dict[tuple[str, str], Status | None]:
+    """The status of each different kernel; None where the evaluator failed itself."""
+    settings = episode_settings(config)
+    wanted = sorted(
+        {
+            (one.problem, source)
+            for each in texts.values()
+            for one, text in zip(asked, each, strict=True)
+            if (source := extract(text).source) is not None
+        }
+    )
+    print(f"{len(wanted)} different kernels to judge", flush=True)
+    async with EvaluatorOracle(AsyncClient(url)) as oracle:
+
+        async def one(problem: str, source: str) -> Status | None:
+            reference = OPERATIONS[problem].reference if problem in OPERATIONS else None
+            rewards = settings.reward_of(AgentName.OPTIMIZER)
+            try:
+                return (
+                    await oracle.evaluate(settings.submission(problem, source, rewards, reference))
+                ).verdict.status
+            except OracleError as error:
+                print(f"{problem}: {error}", flush=True)
+                return None
+
+        return dict(zip(wanted, await asyncio.gather(*(one(*each) for each in wanted)), strict=True))
+
+
+def _differences(nats: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Mean nats, and how many more they are than with the true report."""
+    figures: dict[str, float] = {}
+    for kind, values in nats.items():
+        figures[f"nats_{kind}"] = fmean(values)
+        if kind == "true":
+            continue
+        more = [value - true for value, true in zip(values, nats["true"], strict=True)]
+        figures[f"nats_more_{kind}"] = fmean(more)
+        found = bootstrap_interval(more)
+        if found is not None:
+            figures |= {f"nats_more_{kind}_low": found[0], f"nats_more_{kind}_high": found[1]}
+    return figures
+
+
+def _right(
+    asked: Sequence[Asked],
+    texts: Mapping[str, Sequence[str]],
+    verdicts: Mapping[tuple[str, str], Status | None],
+) -> dict[str, float]:
+    """Shares of right answers, and the tests against the true report."""
+
+    def right(one: Asked, text: str) -> bool | None:
+        source = extract(text).source
+        if source is None:
+            return False
+        status = verdicts[one.problem, source]
+        return None if status is None or not status.carries_reward else status is Status.PASSED
+
+    found = {kind: [right(one, text) for one, text in zip(asked, each, strict=True)] for kind, each in texts.items()}
+    whole = [place for place in range(len(asked)) if all(each[place] is not None for each in found.values())]
+    figures = {"judged": float(len(whole)), "left_out": float(len(asked) - len(whole))}
+    for kind, each in found.items():
+        count = sum(bool(each[place]) for place in whole)
+        figures[f"right_{kind}"] = count / len(whole)
+        figures[f"right_{kind}_low"], figures[f"right_{kind}_high"] = wilson(count, len(whole))
+        if kind == "true":
+            continue
+        gained = sum(bool(found["true"][place]) and not each[place] for place in whole)
+        lost = sum(bool(each[place]) and not found["true"][place] for place in whole)
+        figures[f"only_with_true_not_{kind}"], figures[f"only_with_{kind}"] = float(gained), float(lost)
+        figures[f"p_true_against_{kind}"] = mcnemar(gained, lost)
+        same = [texts["true"][place] == texts[kind][place] for place in range(len(asked))]
+        figures[f"same_answer_{kind}"] = fmean(same)
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The builds of the dialects whose text is not CUDA."""

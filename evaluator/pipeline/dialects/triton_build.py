@@ -1,0 +1,152 @@
+"""The build of a Triton submission: its Python recorded, the kernels that it launches there as one program."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from common.contract import Diagnostic, Lifting, Phase, Severity, Status
+from common.launch_plan import Copy, Fill, Launch
+from evaluator.errors import Ruling
+from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
+from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
+from evaluator.pipeline.timing import larger
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.stages.compile.nvcc import Compiled, assemble_source
+from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.launch.planning import plan_recorded
+from evaluator.stages.launch.recorded_plans import Point
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
+from evaluator.stages.lift.triton.inside.record import SOURCE
+from evaluator.stages.lift.triton.triton_lifting import lifted_python
+from evaluator.stages.lift.triton.triton_package import find_triton
+from evaluator.stages.verify.trials import asked_sizes
+
+_PREFIX: Final = f"{SOURCE}:"
+
+
+def public_points(submitted: SubmittedSource) -> list[Point]:
+    """Sizes at which a submission is judged whatever the seed; the typical ones first."""
+    problem, sizes = submitted.problem, submitted.settings.sizes
+    timed = asked_sizes(problem, sizes) if sizes else problem.timing_sizes
+    return [(each, {}) for each in (*problem.example_sizes, problem.timing_sizes, timed, larger(timed))]
+
+
+def build_triton(
+    screened: ScreenedSource, toolbox: Toolbox, points: Sequence[Point], progress: ProgressCallback = unheard
+) -> PlannedProgram | Ending:
+    """Record at `points`, assemble, and plan. Raises InfrastructureError."""
+    submitted, source = screened.submitted, screened.source
+    if submitted.plan is not None:
+        return Ending(screened, _refused("The submission has a launch plan, and Python that launches.", None))
+    entry = python_entry(source)
+    if entry is None:
+        hint = f"Write `{expected_python(submitted.problem)}` and launch the kernels in it."
+        return Ending(screened, _refused("There is no function `run` at the top level of the Python.", hint))
+    progress(Progress(Phase.COMPILE))
+    started_s = time.monotonic()
+    cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
+    toolchain, settings, arch = toolbox.toolchain, submitted.settings, submitted.arch
+    try:
+        triton = find_triton()
+        lifted = lifted_python(
+            source,
+            entry,
+            submitted.problem,
+            arch,
+            settings,
+            triton,
+            toolchain,
+            toolbox.sandbox,
+            cache,
+            [sizes for sizes, _ in public_points(submitted)],
+        )
+        ptx = lifted.compile_for(points)
+    except LiftRefusedError as refusal:
+        return _unlifted(screened, refusal.ruling, arch, time.monotonic() - started_s)
+    if not lifted.entries:
+        nothing = _refused("The Python launches nothing.", "Launch a kernel that writes the outputs, at every size.")
+        return Ending(screened, nothing)
+    lifting_s = 0.0 if lifted.cached else time.monotonic() - started_s + lifted.others_s
+    compiled = assemble_source(
+        source, ptx, lifted.entries, f"triton {triton.version}", settings, arch, toolchain, toolbox.sandbox, cache,
+        lifting_s,
+    )  # fmt: skip
+    compiled = replace(compiled, cached=compiled.cached and lifted.cached)
+    compiled_source = CompiledSource(screened, compiled)
+    if compiled.ruling or compiled.program is None:
+        return Ending(compiled_source, compiled.ruling)
+    progress(Progress(Phase.LIFT))
+    planned = plan_recorded(
+        submitted.problem,
+        compiled.program,
+        lifted.plans_at,
+        f"recorded from {lifted.binding.said}",
+        source,
+        *needs_of(compiled),
+    )
+    if planned.checked_plan is None:
+        return Ending(compiled_source, planned.ruling)
+    assert planned.checked_plan.recorded is not None
+    planned.checked_plan.recorded.record(points)
+    lifting = lifting_of(entry.name, lifted.binding.said, planned.checked_plan, lifting_s)
+    return PlannedProgram(compiled_source, compiled.program, planned.checked_plan, lifting)
+
+
+def with_more_kernels(planned: PlannedProgram, toolbox: Toolbox, points: Sequence[Point]) -> PlannedProgram | Ending:
+    """The same submission with the kernels that `points` need beside its own. Raises InfrastructureError."""
+    screened, before = planned.compiled_source.screened, planned.compiled
+    built = build_triton(screened, toolbox, [*public_points(screened.submitted), *points])
+    if isinstance(built, Ending):
+        return built
+    compiled = replace(built.compiled, cached=before.cached, duration_s=before.duration_s)
+    return replace(
+        built,
+        compiled_source=replace(built.compiled_source, compiled=compiled),
+        lifting=planned.lifting,
+    )
+
+
+def needs_of(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
+    """Static shared memory and registers of each kernel, by its demangled name."""
+    shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
+    return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
+
+
+def lifting_of(entry: str, binding: str, checked_plan: CheckedPlan, duration_s: float) -> Lifting:
+    """What the verdict says of a recording."""
+    steps = checked_plan.plan.steps
+    return Lifting(
+        entry=entry,
+        binding=binding,
+        launches=sum(isinstance(step, Launch) for step in steps),
+        fills=sum(isinstance(step, Fill) for step in steps),
+        copies=sum(isinstance(step, Copy) for step in steps),
+        temporaries=len(checked_plan.plan.temporaries),
+        duration_s=round(duration_s, 4),
+    )
+
+
+def _unlifted(screened: ScreenedSource, ruling: Ruling, arch: str, duration_s: float) -> Ending:
+    """What Triton does not compile is told as what any compiler does not."""
+    if ruling.status is not Status.COMPILE_ERROR:
+        return Ending(screened, ruling)
+    ruling = replace(ruling, phase=Phase.COMPILE)
+    place, _, said = ruling.message.removeprefix(_PREFIX).partition(": ")
+    known = ruling.message.startswith(_PREFIX) and place.isdigit()
+    error = Diagnostic(
+        file=SOURCE if known else None,
+        line=int(place) if known else None,
+        column=None,
+        severity=Severity.ERROR,
+        code=None,
+        text=said if known else ruling.message,
+    )
+    triton = f"triton {find_triton().version}"
+    compiled = Compiled(None, ruling, arch, (), triton, duration_s, diagnostics=(error,))
+    return Ending(CompiledSource(screened, compiled), ruling)
+
+
+def _refused(message: str, hint: str | None) -> Ruling:
+    return Ruling(Status.INVALID_SUBMISSION, Phase.LIFT, message, hint)

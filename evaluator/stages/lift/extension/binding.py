@@ -1,0 +1,247 @@
+"""What a function of an extension is called with, and which of its results is which output."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from common.contract import Status
+from common.wire import DType, Wire
+from evaluator.problems.problem import Problem, Sizes
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
+from evaluator.stages.screen.lexer import SourceText
+
+SCALAR_TYPES: Final = {
+    DType.UINT8: 0,
+    DType.INT8: 1,
+    DType.INT16: 2,
+    DType.INT32: 3,
+    DType.INT64: 4,
+    DType.FLOAT16: 5,
+    DType.FLOAT32: 6,
+    DType.FLOAT64: 7,
+    DType.BFLOAT16: 15,
+    DType.UINT16: 27,
+    DType.UINT32: 28,
+    DType.UINT64: 29,
+}
+"""Numbers of c10::ScalarType."""
+_NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:=[^,]*)?\Z")
+_ENTRY: Final = "forward"
+_WORDS: Final = {"t": "a tensor", "i": "an integer", "f": "a floating-point number", "b": "a bool", "s": "a text"}
+
+
+class ExtensionParameter(Wire):
+    """One parameter of a function, as its own compiler sees it."""
+
+    kind: Annotated[str, Field(max_length=8)]
+    """`t` tensor, `i` integer, `f` floating point, `b` bool, `s` text, `x` anything else; with `o` where it may be
+    None (alone: a Python object), with `l` a list of such."""
+    name: Annotated[str, Field(max_length=256)]
+    """As `py::arg` says it; empty where nothing does."""
+    has_default: bool
+
+
+class ExtensionFunction(Wire):
+    """One function that Python can call."""
+
+    name: Annotated[str, Field(max_length=256)]
+    parameters: Annotated[tuple[ExtensionParameter, ...], Field(max_length=64)]
+
+
+class ExtensionSignature(Wire):
+    """What the module has."""
+
+    functions: Annotated[tuple[ExtensionFunction, ...], Field(max_length=64)]
+
+
+@dataclass(frozen=True)
+class ExtensionBinding:
+    """What goes into each parameter: the name of a tensor, a size or a scalar; None for None."""
+
+    function: ExtensionFunction
+    names: tuple[str | None, ...]
+    """Shorter than the parameters where the last of them keep their defaults."""
+    said: str
+
+    def call_at(self, problem: Problem, sizes: Sizes, scalars: Mapping[str, float]) -> HostCall:
+        """The call at these sizes, as `recorder/extension.cpp` reads it."""
+        tensors = {tensor.name: tensor for tensor in (*problem.inputs, *problem.outputs)}
+        numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
+        numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
+        numbers |= sizes
+        lines = []
+        for name, parameter in zip(self.names, self.function.parameters, strict=False):
+            if name is None:
+                lines.append("none 0")
+            elif name in tensors:
+                shape = tensors[name].shape_at(sizes)
+                place = (list(tensors).index(name), SCALAR_TYPES[tensors[name].dtype], *shape)
+                lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+            elif parameter.kind[0] == "f":
+                lines.append(f"float {float(numbers[name])!r} 0")
+            else:
+                lines.append(f"{'bool' if parameter.kind[0] == 'b' else 'int'} 1 {int(numbers[name])}")
+        many = len(lines)
+        lines.append(f"call {self.function.name.encode().hex()} {many} {' '.join(map(str, range(many)))}".rstrip())
+        lines.append(f"give 1 {many}")
+        return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
+
+
+def bind_extension(problem: Problem, source: str, signature: ExtensionSignature) -> ExtensionBinding:
+    """Raises LiftRefusedError where no function of the module fits the problem."""
+    function = _chosen(problem, signature)
+    parameters = function.parameters
+    written = _written_names(source, function)
+    names = [parameter.name or said for parameter, said in zip(parameters, written, strict=True)]
+    odd = next((i for i, one in enumerate(parameters) if not _passable(one)), None)
+    if odd is not None:
+        raise _misfit(problem, function, f"parameter {odd + 1} is of a type that a problem cannot fill")
+    tensors, how = _tensors(problem, function, names)
+    chosen: list[str | None] = []
+    numbers = _numbers(problem, function, names)
+    kept_from: int | None = None
+    for at, parameter in enumerate(parameters):
+        if at in tensors:
+            chosen.append(tensors[at])
+        elif at in numbers:
+            chosen.append(numbers[at])
+        elif parameter.has_default:
+            kept_from = at if kept_from is None else kept_from
+            chosen.append(None)
+            continue
+        elif "o" in parameter.kind:
+            chosen.append(None)
+        else:
+            raise _misfit(problem, function, f"nothing of the problem is parameter {at + 1}, '{names[at] or '?'}'")
+        if kept_from is not None:
+            raise _misfit(problem, function, f"parameter {kept_from + 1} has a default, and one behind it has none")
+    given = tuple(chosen[:kept_from])
+    said = ", ".join("None" if name is None else name for name in given)
+    return ExtensionBinding(function, given, f"{function.name}({said}) bound {how}")
+
+
+def _passable(parameter: ExtensionParameter) -> bool:
+    return parameter.has_default or parameter.kind.rstrip("o") in ("t", "i", "f", "b") or parameter.kind == "o"
+
+
+def _chosen(problem: Problem, signature: ExtensionSignature) -> ExtensionFunction:
+    functions = signature.functions
+    for name in (_ENTRY, problem.id, "run", "solve"):
+        for one in functions:
+            if one.name == name:
+                return one
+    if len(functions) == 1:
+        return functions[0]
+    what = ", ".join(one.name for one in functions[:8])
+    raise LiftRefusedError(
+        Status.INVALID_SUBMISSION,
+        f"The module has the functions {what}, and none of them is `forward`."
+        if functions
+        else "The module has no function.",
+        f'Bind the one that is to be called: `m.def("{_ENTRY}", &{_ENTRY});`.',
+    )
+
+
+def _written_names(source: str, function: ExtensionFunction) -> list[str]:
+    """Names of the parameters where a function of that name is defined in the text; empty ones elsewhere."""
+    many = len(function.parameters)
+    if re.fullmatch(r"[A-Za-z_]\w*", function.name) and function.name in source:
+        code = SourceText.read(source).code
+        for match in re.finditer(rf"\b{function.name}\s*\((?P<parameters>[^(){{}};]*)\)\s*\{{", code):
+            found = [_NAME.search(part.strip()) for part in _parts(match["parameters"])]
+            if len(found) == many:
+                return [one[1] if one else "" for one in found]
+    return [""] * many
+
+
+def _parts(text: str) -> Iterator[str]:
+    depth, start = 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "<") - (character == ">")
+        if character == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+    if text.strip():
+        yield text[start:]
+
+
+def _tensors(
+    problem: Problem, function: ExtensionFunction, names: Sequence[str]
+) -> tuple[dict[int, str | None], str]:
+    """What goes into each parameter that takes a tensor, by its place; and how that was found, in words."""
+    inputs, outputs = [t.name for t in problem.inputs], [t.name for t in problem.outputs]
+    places = [at for at, one in enumerate(function.parameters) if one.kind in ("t", "to", "o")]
+    required = [at for at in places if function.parameters[at].kind == "t"]
+    known = {*inputs, *outputs}
+    by_name = {at: names[at] for at in places if names[at] in known}
+    if (
+        set(required) <= set(by_name)
+        and len(set(by_name.values())) == len(by_name)
+        and set(inputs) <= {*by_name.values()}
+    ):
+        return {at: by_name.get(at) for at in places}, "by name"
+    everything = [*inputs, *outputs]
+    # One that may be None is none of the problem's rather than an output.
+    tried = ((places, inputs), (required, inputs), (places, everything), (required, everything))
+    for some, tensors in tried:
+        if len(some) == len(tensors):
+            ordered = dict(zip(some, tensors, strict=True))
+            return {at: ordered.get(at) for at in places}, "by order"
+    raise _misfit(problem, function, f"it takes {len(places)} tensors")
+
+
+def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]) -> dict[int, str]:
+    """What goes into each parameter that takes a number: by name, or where none is known, by order."""
+    stated = {one.name: one.value for one in problem.entry if one.value is not None}
+    floats = [s.name for s in problem.scalars if s.dtype.is_float]
+    integers = [*(s.name for s in problem.scalars if not s.dtype.is_float), *problem.sizes]
+    known = {*floats, *integers, *stated}
+    places = {at: one for at, one in enumerate(function.parameters) if one.kind[0] in "ifb"}
+    found = {at: names[at] for at in places if names[at] in known}
+    for at, name in found.items():
+        value = stated.get(name, 0)
+        if places[at].kind[0] in "ib" and (name in floats or (value is not None and value != int(value))):
+            raise _misfit(problem, function, f"parameter {at + 1}, '{name}', takes an integer")
+    for kind, available in (("f", floats), ("i", integers)):
+        left = [at for at, one in places.items() if one.kind[0] == kind and at not in found and not one.has_default]
+        free = [name for name in available if name not in found.values()]
+        if left and len(left) == len(free):
+            found |= dict(zip(left, free, strict=True))
+    return found
+
+
+def expected_function(problem: Problem) -> str:
+    """The function that fits the problem."""
+    parameters = [f"torch::Tensor {t.name}" for t in problem.inputs]
+    parameters += [f"double {s.name}" if s.dtype.is_float else f"int64_t {s.name}" for s in problem.scalars]
+    many = len(problem.outputs)
+    returns = "torch::Tensor" if many == 1 else "std::vector<torch::Tensor>"
+    return f"{returns} {_ENTRY}({', '.join(parameters)})"
+
+
+def _misfit(problem: Problem, function: ExtensionFunction, why: str) -> LiftRefusedError:
+    takes = ", ".join(_word(one) for one in function.parameters) or "nothing"
+    scalars = ", ".join((*(s.name for s in problem.scalars), *problem.sizes)) or "nothing"
+    tensors = ", ".join(tensor.name for tensor in problem.inputs)
+    return LiftRefusedError(
+        Status.INVALID_SUBMISSION,
+        f"`{function.name}` takes {takes}, and {problem.id} has {tensors} for tensors and {scalars} for numbers: "
+        f"{why}.",
+        f"Write it as `{expected_function(problem)}`; it returns {', '.join(t.name for t in problem.outputs)}.",
+    )
+
+
+def _word(parameter: ExtensionParameter) -> str:
+    kind = parameter.kind
+    word = "a Python object" if kind == "o" else _WORDS.get(kind[0], "something else")
+    return (
+        f"a list ({word} each)"
+        if kind.endswith("l")
+        else f"{word} or None"
+        if kind != "o" and kind.endswith("o")
+        else word
+    )

@@ -1,0 +1,236 @@
+"""A solution in KernelBench's form as host code: the C++ that it compiles, and what its forward passes to that."""
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, StrictInt, ValidationError
+
+from common.contract import Settings, Status, form_of
+from common.wire import Wire
+from evaluator.foreign.learning import origins
+from evaluator.problems.problem import Problem, Sizes
+from evaluator.python_command import own_python, this_python
+from evaluator.sandbox.sandbox import Job, Limits, Sandbox
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.extension.headers import FLAGS
+from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, ending_of, run_untrusted
+from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
+
+_TRACE_S: Final = 20.0
+_TRACE_CPU_S: Final = 5.0
+_OUTPUT: Final = "found.json"
+_MAX_FOUND_BYTES: Final = 8 << 20
+_PACKAGE: Final = Path(__file__).parents[3]
+_FAST_MATH: Final = re.compile(r"--?use_fast_math")
+_UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
+_ALWAYS: Final = "#include <torch/extension.h>"
+_UNSUPPORTED: Final = "It was not judged, so there is no reward."
+
+_Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fn.+-]{1,3000})*$")]
+_Text = Annotated[str, Field(max_length=1 << 20)]
+
+
+class _Refusal(Wire):
+    why: Literal["operator", "reads", "other", "misfit", "error"]
+    what: Annotated[str, Field(max_length=300)]
+    line: StrictInt
+
+
+class _Call(Wire):
+    lines: Annotated[tuple[_Line, ...], Field(max_length=2000)] = ()
+    refusal: _Refusal | None = None
+
+
+class _Module(Wire):
+    sources: Annotated[tuple[_Text, ...], Field(max_length=16)]
+    lines: Annotated[tuple[Annotated[StrictInt, Field(ge=0, le=1 << 20)], ...], Field(max_length=16)]
+    """Where each begins in the solution; 0 where that cannot be told."""
+    functions: (
+        Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,200}$")], ...], Field(max_length=64)] | None
+    )
+    flags: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=64)]
+
+
+class _Found(Wire):
+    modules: Annotated[tuple[_Module, ...], Field(max_length=16)]
+    calls: tuple[_Call, ...]
+    refusal: _Refusal | None = None
+
+
+class Solution:
+    """One text with `ModelNew`, for one problem."""
+
+    def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox) -> None:
+        self.source, self.problem, self.settings, self.sandbox = source, problem, settings, sandbox
+
+    def host_code(self) -> HostCode:
+        """Its C++ and its calls. Raises LiftRefusedError, HeaderNotCoveredError, InfrastructureError."""
+        typical: Point = (self.problem.example_sizes[0], {})
+        found = self._run([typical])
+        (call,) = found.calls
+        if not found.modules:
+            if call.refusal is not None:
+                raise _refused(call.refusal)
+            raise LiftRefusedError(
+                Status.UNSUPPORTED,
+                "ModelNew compiles no CUDA C++: there is no `load_inline` in the text.",
+                f"Compile kernels with torch.utils.cpp_extension.load_inline. {_UNSUPPORTED}",
+            )
+        if call.refusal is not None:
+            raise _refused(call.refusal)
+        text = _text(self.source, found.modules)
+        flags = _flags(found.modules)
+        called = dict.fromkeys(
+            bytes.fromhex(line.split()[1]).decode(errors="replace") for line in call.lines if line.startswith("call ")
+        )
+        said = f"ModelNew.forward, which calls {', '.join(called)}, bound as it passes them"
+        bound = BoundHostCode(said, self._calls_at, returns=True)
+        return HostCode(self.source, text, form_of_extension(text, "ModelNew", flags), lambda _, __: bound)
+
+    def _calls_at(self, points: Sequence[Point]) -> list[HostCall | LiftRefusedError]:
+        made: list[HostCall | LiftRefusedError] = []
+        try:
+            found = self._run(points)
+        except LiftRefusedError as refusal:
+            return [refusal]
+        for (sizes, _), call in zip(points, found.calls, strict=True):
+            if call.refusal is not None:
+                return [*made, _refused(call.refusal)]
+            made.append(HostCall(bytes_of_tensors(self.problem, sizes), call.lines))
+        return made
+
+    def _run(self, points: Sequence[Point]) -> _Found:
+        """What it passes on at each of these. Raises LiftRefusedError, InfrastructureError."""
+        files = {"solution.py": self.source.encode()}
+        if (reference := _reference_of(self.problem)) is not None:
+            files["reference.py"] = reference
+        request = {"calls": [self._asked(*point) for point in points]}
+        limits = Limits(
+            wall_s=_TRACE_S,
+            cpu_s=_TRACE_CPU_S,
+            memory_bytes=self.settings.memory_bytes,
+            file_bytes=_MAX_FOUND_BYTES,
+            output_bytes=1 << 20,
+        )
+        command = tuple(own_python("evaluator.stages.lift.kernelbench.inside.__main__"))
+        files["request.json"] = json.dumps(request).encode()
+        job = Job(command, files=files, collect=(_OUTPUT,), readable=_readable(), limits=limits)
+        control = Job(tuple(this_python("-c", "pass")), readable=_readable())
+        run = run_untrusted(self.sandbox, job, control)
+        try:
+            found = _Found.model_validate_json(run.files.get(_OUTPUT, b""))
+        except (ValidationError, ValueError):
+            spent = (run.signal, *run.own_signals)
+            raise LiftRefusedError(
+                Status.TIMEOUT if run.timed_out or signal.SIGXCPU in spent else Status.RUNTIME_ERROR,
+                f"The Python text of the solution did not come to its end ({ending_of(run)}).",
+                "Define ModelNew, and leave the rest to forward: no exit, no other processes, no endless loop.",
+            ) from None
+        if found.refusal is not None:
+            raise _refused(found.refusal)
+        if len(found.calls) != len(points) or any(len(one.lines) != len(one.sources) for one in found.modules):
+            raise LiftRefusedError(
+                Status.REJECTED,
+                "What was recorded of forward is not what the recorder writes: the solution has written it itself.",
+                "Leave the files of the grader alone.",
+            )
+        return found
+
+    def _asked(self, sizes: Sizes, scalars: Scalars) -> dict[str, object]:
+        numbers = {one.name: scalars.get(one.name, one.value) for one in self.problem.scalars}
+        inputs = [
+            {"name": one.name, "shape": one.shape_at(sizes), "type": str(one.dtype)} for one in self.problem.inputs
+        ]
+        return {"sizes": dict(sizes), "scalars": numbers, "inputs": inputs}
+
+
+def _reference_of(problem: Problem) -> bytes | None:
+    """The file that states the problem, where it has KernelBench's form."""
+    if not problem.origin:
+        return None
+    text = origins.load(problem.origin).text
+    return text if form_of(text) == "kernelbench" else None
+
+
+def _readable() -> tuple[Path, ...]:
+    """The interpreter, and this package."""
+    found = dict.fromkeys(
+        (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1], _PACKAGE)
+    )
+    return tuple(path for path in found if path.is_dir() and path != Path("/"))
+
+
+def _refused(refusal: _Refusal) -> LiftRefusedError:
+    where = f"line {refusal.line}: " if refusal.line else ""
+    match refusal.why:
+        case "operator":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"{where}ModelNew calls PyTorch's operator {refusal.what}, which computes something of its own. It "
+                "is only recorded here; there is no tier that runs it on a GPU.",
+                "Let forward pass tensors and numbers to functions that it compiles, and do all else there. "
+                + _UNSUPPORTED,
+            )
+        case "reads":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"{where}ModelNew reads the contents of a tensor ({refusal.what}). It is only recorded, so there are "
+                "none.",
+                f"Leave the data on the device. {_UNSUPPORTED}",
+            )
+        case "other":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"{where}ModelNew {refusal.what}, which cannot be recorded.",
+                f"docs/lifting.md says what can. {_UNSUPPORTED}",
+            )
+        case "misfit":
+            return LiftRefusedError(
+                Status.INVALID_SUBMISSION,
+                f"{where}The solution does not fit the problem: {refusal.what}.",
+                "Define ModelNew with the arguments of the reference's Model.",
+            )
+    return LiftRefusedError(
+        Status.RUNTIME_ERROR, f"{where}ModelNew fails: {refusal.what}.", "It must be made and called as Model is."
+    )
+
+
+def _flags(modules: Sequence[_Module]) -> tuple[str, ...]:
+    """Of those that the solution gives nvcc, the ones that change what a kernel means."""
+    asked = [flag for module in modules for flag in module.flags]
+    undefined = {f"-D{match[1]}" for flag in asked if (match := _UNDEFINES.fullmatch(flag))}
+    fast = ("--use_fast_math",) if any(_FAST_MATH.fullmatch(flag) for flag in asked) else ()
+    return (*(flag for flag in FLAGS if flag not in undefined), *fast)
+
+
+def _text(source: str, modules: Sequence[_Module]) -> str:
+    """All sources as one text of C++, each at the lines that it has in the solution where that can be told."""
+    begun = [pair for module in modules for pair in zip(module.sources, module.lines, strict=True)]
+    places = {text: line for text, line in begun if line}
+    texts = [text for text, _ in begun if text.strip()]
+    lines: list[str] = []
+    later: list[str] = []
+    for text in sorted(texts, key=lambda one: places.get(one, 1 << 30)):
+        at = places.get(text)
+        if at is None or at <= len(lines):
+            later.append(text)
+            continue
+        lines += [""] * (at - 1 - len(lines))
+        lines += text.split("\n")
+    lines += [""] * (source.count("\n") + 1 - len(lines))
+    for text in later:
+        lines += text.split("\n")
+    if any("PYBIND11_MODULE" in text for text in texts):
+        lines.append("")
+    else:
+        names = dict.fromkeys(name for module in modules for name in module.functions or ())
+        defined = " ".join(f'm.def("{name}", torch::wrap_pybind_function({name}), "{name}");' for name in names)
+        lines.append(f"PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ {defined} }}")
+    # As load_inline does; in the first line, so that no line moves.
+    first = lines[0]
+    return "\n".join([_ALWAYS if not first.strip() else f"{_ALWAYS}\n{first}", *lines[1:]]) + "\n"

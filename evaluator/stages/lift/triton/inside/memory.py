@@ -1,0 +1,90 @@
+"""Device memory that is addresses alone, and what was done to it, written down."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+ALIGNMENT: Final = 512
+"""What PyTorch gives its tensors."""
+MAX_STEPS: Final = 2048
+MAX_BUFFERS: Final = 512
+MAX_BUFFER_BYTES: Final = 1 << 37
+_LOWEST: Final = 0x7F0000000000
+_GAPS: Final = 1 << 12
+
+
+class NotRecordedError(AttributeError):
+    """Something that cannot be recorded. `hasattr` says no where an attribute raises it."""
+
+
+class ReadsDataError(NotRecordedError):
+    """Python that asks what a tensor holds."""
+
+
+class RecordedMemory:
+    """Buffers at made-up addresses, none of which comes twice, and the steps on them."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._next = _LOWEST
+        self._pauses = 0
+        self.buffers: list[dict[str, Any]] = []
+        self.steps: list[dict[str, Any]] = []
+
+    def allocate(self, size_bytes: int) -> int:
+        """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""
+        if size_bytes > MAX_BUFFER_BYTES:
+            raise MemoryError(f"a tensor of {size_bytes >> 20} MiB")
+        base = self._next + self._random.randrange(1, _GAPS) * ALIGNMENT
+        self._next = base + -(-max(1, size_bytes) // ALIGNMENT) * ALIGNMENT
+        if not self._pauses and size_bytes:
+            if len(self.buffers) >= MAX_BUFFERS:
+                raise NotRecordedError(f"more than {MAX_BUFFERS} tensors")
+            self.buffers.append({"base": base, "bytes": size_bytes})
+        return base
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is recorded now."""
+        return self._pauses > 0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is recorded meanwhile: what autotuning tries is no part of a launch."""
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+
+    def fill(self, address: int, pattern: bytes, size_bytes: int) -> None:
+        """Repeat `pattern` over a stretch."""
+        if size_bytes:
+            pattern = pattern[:1] if len(set(pattern)) == 1 else pattern
+            self._step({"fill": address, "data": pattern.hex(), "bytes": size_bytes, "stream": 0})
+
+    def copy(self, to: int, source: int, size_bytes: int) -> None:
+        """Copy a stretch to another."""
+        if size_bytes:
+            self._step({"to": to, "source": source, "bytes": size_bytes, "stream": 0})
+
+    def launch(self, **fields: Any) -> None:
+        """Launch a kernel; `fields` are those of a recorded launch."""
+        self._step({**fields, "stream": 0})
+
+    def take_for(self, number: int, address: int, size_bytes: int) -> bool:
+        """Let the buffer at `address`, which the Python made, be buffer `number`; whether it is one and fits."""
+        made = next((b for b in self.buffers[number + 1 :] if b["base"] == address), None)
+        if made is None or made["bytes"] != size_bytes or self.buffers[number]["bytes"] != size_bytes:
+            return False
+        self.buffers.remove(made)
+        self.buffers[number] = made
+        return True
+
+    def _step(self, step: dict[str, Any]) -> None:
+        if self._pauses:
+            return
+        if len(self.steps) >= MAX_STEPS:
+            raise NotRecordedError(f"more than {MAX_STEPS} launches, fills and copies")
+        self.steps.append(step)

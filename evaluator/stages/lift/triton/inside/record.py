@@ -1,0 +1,193 @@
+"""What the sandbox starts: Triton is imported once, and each call of the submission gets a process forked from here.
+
+Beside it lie `request.json` and the submission as `kernel.py`. Call NUMBER leaves `recording.NUMBER`, and how it
+ended is a line of stdout: `NUMBER exit CODE`, `NUMBER signal NUMBER`, `NUMBER late` (the Python took too long) or
+`NUMBER slow` (compiling did). The first that leaves nothing is the last. All kernels go into `kernels.json`.
+"""
+
+import gc
+import importlib.util
+import json
+import mmap
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from evaluator.stages.lift.triton.inside.dtypes import DTYPES
+from evaluator.stages.lift.triton.inside.failures import WrongResultError, failure_of
+from evaluator.stages.lift.triton.inside.memory import RecordedMemory
+from evaluator.stages.lift.triton.inside.recording_driver import (
+    Kernels,
+    RecordingDriver,
+    activate,
+    assume_no_multiples,
+    spare_the_key,
+    stop_at_ptx,
+)
+from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
+from evaluator.stages.lift.triton.inside.stand_in_torch import install_torch, torch_for
+
+SOURCE: Final = "kernel.py"
+_MODULE: Final = "kernel"
+_LOOK_S: Final = 0.005
+_ASLEEP: Final = 6.0
+"""How much longer than its processor time a call may take, all in all, beside what it compiles."""
+_CPUCLOCK_SCHED: Final = 2
+"""Of the clock of another process (clock_getcpuclockid(3))."""
+_COMPILES: Final = 1
+"""What the byte that parent and child share says while a kernel is compiled."""
+
+
+def main() -> None:
+    """Carry out all calls of the request, one after another."""
+    request = json.loads(Path("request.json").read_bytes())
+    os.environ["TRITON_CACHE_DIR"] = os.path.abspath("cache")
+    spare_the_key()  # imports Triton, once for all children
+    stop_at_ptx()
+    from evaluator.stages.lift.triton.inside.warm_up import compile_one
+
+    compile_one(request["capability"], request["device"])
+    gc.collect()
+    gc.freeze()  # or a collection in each child would copy all of it
+    shared = mmap.mmap(-1, mmap.PAGESIZE)
+    left_s = request["compile_s"]
+    for number, call in enumerate(request["calls"]):
+        how, compiled_s = _carried_out(number, call, request, shared, left_s)
+        left_s -= compiled_s
+        sys.stdout.write(f"{number} {how}\n")
+        sys.stdout.flush()
+        if how != "exit 0":
+            break
+    _gather()
+
+
+def _carried_out(
+    number: int, call: Mapping[str, Any], request: Mapping[str, Any], shared: Any, compile_s: float
+) -> tuple[str, float]:
+    """How a call ended, and the processor seconds that it compiled for.
+
+    Processor time is what is limited, since a busy machine is not the submission's fault; who sleeps meets another.
+    """
+    shared[0] = 0
+    child = os.fork()
+    if child == 0:
+        try:
+            _be_the_child(number, call, request, shared)
+        finally:
+            os._exit(70)
+    used_s, slept_until_s = [0.0, 0.0], time.monotonic() + _ASLEEP * request["run_s"]
+    before_s, how = 0.0, ""
+    while not how:
+        try:
+            now_s = time.clock_gettime(~child << 3 | _CPUCLOCK_SCHED)
+        except OSError:
+            now_s = before_s  # it has ended
+        compiles = shared[0] == _COMPILES
+        used_s[compiles] += now_s - before_s
+        before_s = now_s
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            how = f"exit {code}" if code >= 0 else f"signal {-code}"
+        elif used_s[True] > compile_s:
+            how = "slow"
+        elif used_s[False] > request["run_s"] or (not compiles and time.monotonic() > slept_until_s):
+            how = "late"
+        else:
+            time.sleep(_LOOK_S)
+    for end in (os.killpg, os.kill):
+        try:
+            end(child, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+    if how in ("late", "slow"):
+        os.waitpid(child, 0)
+    return how, used_s[True]
+
+
+def _be_the_child(number: int, call: Mapping[str, Any], request: Mapping[str, Any], shared: Any) -> None:
+    os.setpgid(0, 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    for descriptor, to in ((nothing, 0), (said, 1), (said, 2)):
+        os.dup2(descriptor, to)
+
+    def compiling(begins: bool) -> None:
+        shared[0] = _COMPILES if begins else 0
+
+    memory, kernels = RecordedMemory(call["seed"]), Kernels()
+    try:
+        written: dict[str, Any] = _recorded(call, request, memory, kernels, compiling)
+    except BaseException as error:
+        written = {"failure": failure_of(error, SOURCE)}
+    for digest, kernel in kernels.found.items():
+        Path(f"kernel.{digest}").write_text(json.dumps(kernel))
+    Path(f"recording.{number}").write_text(json.dumps(written))
+    os._exit(0)
+
+
+def _recorded(
+    call: Mapping[str, Any], request: Mapping[str, Any], memory: RecordedMemory, kernels: Kernels, compiling: Any
+) -> dict[str, Any]:
+    capability, facts = divmod(request["capability"], 10), request["device"]
+    install_torch(torch_for(memory, request["device_name"], capability, facts))
+    activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
+    if not call["specialised"]:
+        assume_no_multiples()
+    tensors = [
+        StandInTensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape)))
+        for kind, shape in call["tensors"]
+    ]
+    arguments = [tensors[value] if kind == "tensor" else value for kind, value in call["arguments"]]
+    spec = importlib.util.spec_from_file_location(_MODULE, os.path.abspath(SOURCE))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = module
+    spec.loader.exec_module(module)
+    given = getattr(module, request["entry"])(*arguments)
+    if call["results"]:
+        _take_results(given, call["results"], tensors, memory)
+    return {"recording": {"buffers": memory.buffers, "steps": memory.steps, "streams": 1}}
+
+
+def _take_results(given: Any, numbers: list[int], tensors: list[StandInTensor], memory: RecordedMemory) -> None:
+    """What the function returned is in the outputs' place: by taking it for them, or by a copy where it is a part."""
+    results = list(given) if isinstance(given, tuple | list) else [given]
+    wanted = [tensors[number] for number in numbers]
+    said = ", ".join(f"{one.dtype}{list(one.shape)}" for one in wanted)
+    if len(results) != len(wanted) or not all(isinstance(one, StandInTensor) for one in results):
+        got = ", ".join(
+            str(one.dtype) + str(list(one.shape)) if isinstance(one, StandInTensor) else type(one).__name__
+            for one in results
+        )
+        raise WrongResultError(f"it returns {got}, and the problem's outputs are {said}")
+    for number, output, result in zip(numbers, wanted, results, strict=True):
+        same = result.dtype is output.dtype and result.numel() == output.numel()
+        if not same or not result.is_contiguous():
+            raise WrongResultError(f"it returns {result.dtype}{list(result.shape)}, and the output is {said}")
+        if not memory.take_for(number, result.data_ptr(), output.nbytes):
+            memory.copy(output.data_ptr(), result.data_ptr(), output.nbytes)
+
+
+def _bytes(kind: str, shape: list[int]) -> int:
+    size = DTYPES[kind].itemsize
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def _gather() -> None:
+    """All kernels in one file: which there are, nobody outside can know beforehand."""
+    names = [name for name in os.listdir() if re.fullmatch(r"kernel\.[0-9a-f]{64}", name)]
+    found = {name.partition(".")[2]: json.loads(Path(name).read_bytes()) for name in sorted(names)}
+    Path("kernels.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

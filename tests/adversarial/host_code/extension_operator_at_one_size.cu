@@ -1,0 +1,22 @@
+// problem: relu
+// attack: computes by an operator of PyTorch's at one size alone
+// expect: unsupported
+// because: each size is recorded
+// message: operator clamp
+#include <torch/extension.h>
+
+__global__ void relu(const float* x, float* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i], 0.0f);
+}
+
+torch::Tensor forward(torch::Tensor x)
+{
+    if (x.numel() == 1) return x.clamp(0);
+    auto y = torch::empty_like(x);
+    relu<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y;
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }

@@ -1,0 +1,25 @@
+# problem: vector_add
+# attack: ends its process with os._exit(0) when it is imported
+# expect: runtime_error
+# because: nothing was recorded
+# message: ended its process
+import os
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+os._exit(0)
+
+
+def run(a, b, c):
+    n = a.numel()
+    add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

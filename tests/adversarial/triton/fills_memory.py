@@ -1,0 +1,22 @@
+# problem: vector_add
+# attack: takes memory without end
+# expect: out_of_memory|runtime_error|timeout
+# because: memory is bounded
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+def run(a, b, c):
+    hoard = []
+    while True:
+        hoard.append(bytearray(1 << 28))
+    n = a.numel()
+    add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

@@ -1,0 +1,21 @@
+# problem: vector_add
+# attack: the kernel exists only where a GPU is
+# expect: runtime_error
+# because: the name is not defined here
+# message: add_kernel
+import torch
+import triton
+import triton.language as tl
+
+if __import__("os").path.exists("/dev/nvidia0"):
+
+    @triton.jit
+    def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+        offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = offs < n
+        tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+def run(a, b, c):
+    n = a.numel()
+    add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

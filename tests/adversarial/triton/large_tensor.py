@@ -1,0 +1,21 @@
+# problem: vector_add
+# attack: asks for a tensor of many terabytes
+# expect: out_of_memory
+# because: no device has so much
+# message: too much memory
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+def run(a, b, c):
+    torch.empty(1 << 44, device="cuda")
+    n = a.numel()
+    add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

@@ -1,0 +1,19 @@
+# problem: vector_add
+# attack: there are kernels, and nobody calls them
+# expect: invalid_submission
+# because: there is nothing to call
+# message: no function `run`
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+def main():
+    pass

@@ -1,0 +1,21 @@
+# problem: vector_add
+# attack: imports the helpers of PyTorch's compiler
+# expect: unsupported
+# because: what is not there is named, and that is no fault of the kernel
+# message: torch._inductor
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+
+
+@triton.jit
+def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+def run(a, b, c):
+    n = a.numel()
+    add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

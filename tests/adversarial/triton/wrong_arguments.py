@@ -1,0 +1,20 @@
+# problem: vector_add
+# attack: run takes one tensor too many
+# expect: invalid_submission
+# because: the function does not fit the problem
+# message: takes x, y, z, w
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(c_ptr + offs, tl.load(a_ptr + offs, mask=mask) + tl.load(b_ptr + offs, mask=mask), mask=mask)
+
+
+def run(x, y, z, w):
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 256),)](a, b, c, n, BLOCK=256)

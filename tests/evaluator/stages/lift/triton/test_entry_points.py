@@ -1,0 +1,75 @@
+"""Which texts are Triton, which function is called, and what it is given."""
+
+from pathlib import Path
+
+import pytest
+
+from common.contract import Status
+from evaluator.problems.catalogue import find_problem
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.triton.entry_points import bind_python, is_triton, python_call, python_entry
+
+FILES = Path(__file__).parents[4] / "kernels" / "triton"
+HEAD = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\n"
+
+
+def bound(problem: str, text: str):
+    entry = python_entry(HEAD + text)
+    assert entry is not None
+    return bind_python(find_problem(problem), entry)
+
+
+def test_all_files_are_recognised_and_no_others():
+    for path in FILES.glob("*_*.py"):
+        assert is_triton(path.read_text()) != path.stem.startswith("test_"), path.stem
+    assert not is_triton("__global__ void add(float* a) {}\n")
+    assert not is_triton("import torch\nimport triton\n")
+    assert not is_triton(f"{HEAD}class ModelNew:\n    pass\n")
+
+
+def test_the_last_definition_of_the_first_name_counts():
+    text = "def solution(a):\n    pass\n\ndef run(a):\n    pass\n\ndef run(a, b=(1, 2), *, c=None):\n    pass\n"
+    entry = python_entry(text)
+    assert (entry.name, entry.parameter_names, entry.line) == ("run", ("a",), 7)
+    assert python_entry("class A:\n    def run(self):\n        pass\n") is None
+    assert python_entry("def run(a, (b)):\n    pass\n") is None
+    assert python_entry(f"def run({'(' * 2000}):\n    pass\n") is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "names", "said"),
+    [
+        ("vector_add", "def run(a, b, c): pass", "a b c", "bound by name"),
+        ("vector_add", "def run(c, b, a, n): pass", "c b a n", "bound by name"),
+        ("vector_add", "def run(x, y, out): pass", "a b c", "bound by order"),
+        ("vector_add", "def solve(x, y, out, N): pass", "a b c n", "bound by order"),
+        ("vector_add", "def run(a, b): pass", "a b", "bound by name, returning c"),
+        ("vector_add", "def run(x, y): pass", "a b", "bound by order, returning c"),
+        ("vector_add", "def run(*tensors): pass", "a b c", "bound by order"),
+        ("saxpy", "def run(u, v, w, alpha): pass", "x y out alpha", "bound by order"),
+        ("saxpy", "def run(n, alpha, u, v, w): pass", "n alpha x y out", "bound by order"),
+        ("saxpy", "def run(u, v, w, s, many): pass", "x y out alpha n", "bound by order"),
+    ],
+)
+def test_parameters_are_bound(problem, text, names, said):
+    binding = bound(problem, text)
+    assert binding.names == tuple(names.split())
+    assert binding.said.endswith(said)
+
+
+@pytest.mark.parametrize("text", ["def run(p, q, r, s, t): pass", "def run(): pass", "def run(a): pass"])
+def test_a_function_that_does_not_fit_is_told_what_would(text):
+    with pytest.raises(LiftRefusedError) as refused:
+        bound("vector_add", text)
+    assert refused.value.ruling.status is Status.INVALID_SUBMISSION
+    assert "def run(a, b, c, n)" in refused.value.ruling.hint
+
+
+def test_a_call_has_shapes_and_python_numbers():
+    problem = find_problem("saxpy")
+    binding = bound("saxpy", "def run(x, y, alpha, n): pass")
+    call = python_call(problem, binding, {"n": 5}, {"alpha": 0.5})
+    assert call["tensors"] == [["float32", [5]]] * 3
+    assert call["arguments"] == [["tensor", 0], ["tensor", 1], ["number", 0.5], ["number", 5]]
+    assert call["results"] == [2]
+    assert python_call(problem, binding, {"n": 5}, {})["arguments"][2] == ["number", -1.75]
