@@ -95,6 +95,10 @@ class ContainerSession:
                     self._wait(writing=True)
                 except OSError:
                     self._stdin_open = False
+                else:
+                    # Docker takes in, and drops, what is sent to a program that has ended.
+                    if time.monotonic() > self._late_s:
+                        self._wait(writing=True)
 
     def receive(self, size_bytes: int) -> bytearray:
         """Read exactly `size_bytes` from the program's stdout. Raises SessionEndedError."""
