@@ -271,14 +271,15 @@ class GpuReferee:
 
     def _started_in_tries(self) -> socket.socket:
         """Again where someone outside ends it at its start, as long as that does not look as if it went on."""
-        while True:
+        for _ in range(_LASTING_FAILURES - 1):
+            self._cancel_token.check()
             try:
                 return self._started()
             except RefereeKilledError:
                 trouble = self._troubles.last()
                 if trouble is None or not trouble.soon_again:
                     raise
-                self._cancel_token.check()
+        return self._started()
 
     def _started(self) -> socket.socket:
         forget_endings(self._endings)
@@ -344,10 +345,11 @@ class _StartFailures:
         self._own: StartFailure | None = None
 
     def last(self) -> StartFailure | None:
-        try:
-            last: StartFailure | None = StartFailure(**json.loads(self._file.read_bytes()))
-        except (OSError, ValueError, TypeError):
-            last = self._own
+        last = self._own
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            told = StartFailure(**json.loads(self._file.read_bytes()))
+            # One that could not be written, as on a full disk, is newer than the file.
+            last = max(told, self._own or told, key=lambda one: one.at_s)
         # The file of an earlier start of the machine speaks of another clock.
         return last if last and 0 <= time.monotonic() - last.at_s < _REMEMBERED_S else None
 

@@ -95,7 +95,7 @@ def until_it_tells(attempt: Callable[[], JobResult]) -> JobResult:
     # crashed or was silent may have been killed too.
     if by is not None and not diagnostics.names_an_error(said(run)):
         raise killed_from_outside(by)
-    if len(endings) > 1:
+    if len(endings) > 1 and not diagnostics.names_an_error(said(run)):
         ways = sorted(words or f"exit code {code}, signal {number}" for code, number, _, words in endings)
         raise job_killed(f"A compiler broke down in another way each time: {'; '.join(ways)}.")
     return run

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from common.contract import Status
 from common.launch_plan import RecordedLaunchPlan
 from common.wire import SentAs
 from evaluator.errors import InfrastructureError, Ruling
@@ -62,12 +63,15 @@ class RecordedPlans:
         refusals = 0
         while missing:
             found = dict(zip(missing, self._record(list(missing.values())), strict=False))
+            if not found:
+                raise InfrastructureError("Recording host code gave nothing.", "Please report it.")
             self.known.update(found)
             missing = {key: point for key, point in missing.items() if key not in found}
             refusals += 1
-            if refusals == _MAX_REFUSALS:
+            last = list(found.values())[-1]
+            if refusals == _MAX_REFUSALS or (isinstance(last, Ruling) and last.status is Status.TIMEOUT):
                 # Whatever is asked for is among these, and host code that can be recorded nowhere costs little.
-                self.known.update(dict.fromkeys(missing, list(found.values())[-1]))
+                self.known.update(dict.fromkeys(missing, last))
                 return
 
 

@@ -42,6 +42,12 @@ REFUSED = {
         Status.UNSUPPORTED,
         "shape of what a function",
     ),
+    "other text": (
+        "self.relu.relu_cuda(x)",
+        "load_inline('r', relu_cpp_source, relu_source + f'// {x.shape}', functions=['relu_cuda']).relu_cuda(x)",
+        Status.UNSUPPORTED,
+        "compiles other text",
+    ),
     "random": ("self.relu.relu_cuda(x)", "self.relu.relu_cuda(torch.randn(4))", Status.UNSUPPORTED, "random"),
     "an import": (
         "import torch.nn as nn",
@@ -118,6 +124,12 @@ def test_a_solution_that_was_made_wrong_is_found_out(name, toolbox):
     verdict = graded(source.replace(right, wrong), toolbox)
     assert verdict.status is not Status.PASSED
     assert verdict.status is not Status.INTERNAL_ERROR
+
+
+def test_infinity_is_a_number_that_may_be_passed(toolbox):
+    source = RELU.replace("torch::Tensor x)", "torch::Tensor x, double low)")
+    verdict = graded(source.replace("relu_cuda(x)", "relu_cuda(x, float('-inf'))"), toolbox)
+    assert verdict.status is Status.PASSED, verdict.message
 
 
 @pytest.mark.parametrize("name", REFUSED)

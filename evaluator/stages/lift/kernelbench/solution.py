@@ -31,7 +31,7 @@ _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
 _ALWAYS: Final = "#include <torch/extension.h>"
 _UNSUPPORTED: Final = "It was not judged, so there is no reward."
 
-_Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fn.+-]{1,3000})*$")]
+_Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fin.+-]{1,3000})*$")]
 _Text = Annotated[str, Field(max_length=1 << 20)]
 
 
@@ -57,7 +57,7 @@ class _Module(Wire):
 
 
 class _Found(Wire):
-    modules: Annotated[tuple[_Module, ...], Field(max_length=16)]
+    modules: Annotated[tuple[_Module, ...], Field(max_length=256)]
     calls: tuple[_Call, ...]
     refusal: _Refusal | None = None
 
@@ -89,15 +89,23 @@ class Solution:
             bytes.fromhex(line.split()[1]).decode(errors="replace") for line in call.lines if line.startswith("call ")
         )
         said = f"ModelNew.forward, which calls {', '.join(called)}, bound as it passes them"
-        bound = BoundHostCode(said, self._calls_at, returns=True)
+        bound = BoundHostCode(said, lambda points: self._calls_at(points, found.modules), returns=True)
         return HostCode(self.source, text, form_of_extension(text, "ModelNew", flags), lambda _, __: bound)
 
-    def _calls_at(self, points: Sequence[Point]) -> list[HostCall | LiftRefusedError]:
+    def _calls_at(self, points: Sequence[Point], compiled: Sequence[_Module]) -> list[HostCall | LiftRefusedError]:
         made: list[HostCall | LiftRefusedError] = []
         try:
             found = self._run(points)
         except LiftRefusedError as refusal:
             return [refusal]
+        if any(one not in compiled for one in found.modules):
+            return [
+                LiftRefusedError(
+                    Status.UNSUPPORTED,
+                    "ModelNew compiles other text, or with other flags, at other sizes.",
+                    f"Pass sizes as arguments. {_UNSUPPORTED}",
+                )
+            ]
         for (sizes, _), call in zip(points, found.calls, strict=True):
             if call.refusal is not None:
                 return [*made, _refused(call.refusal)]

@@ -19,22 +19,23 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.inside.record import SOURCE
 
 _Text = Annotated[str, Field(max_length=256)]
-_HEADER: Final = re.compile(r"^\s*\.(?:version|target|address_size)\b[^\n]*\n", re.MULTILINE)
+_HEADER: Final = re.compile(r"^[ \t]*\.(?:version|target|address_size)\b[^\n]*\n", re.MULTILINE)
 _ENTRY: Final = re.compile(r"\.entry\s+([A-Za-z_$][\w$]*)\s*\(")
-_FILE: Final = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"\n]*)"[^\n]*$', re.MULTILINE)
-_DEBUG: Final = re.compile(r"^\s*\.section\s+\.debug_\w+\s*\{[^{}]*\}", re.MULTILINE)
+_FILE: Final = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"([^"\n]*)"[^\n]*$', re.MULTILINE)
+_DEBUG: Final = re.compile(r"^[ \t]*\.section\s+\.debug_\w+\s*\{[^{}]*\}", re.MULTILINE)
 _LOCATION: Final = re.compile(
-    r"^(\s*)\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
+    r"^([ \t]*)\.loc\s+(\d+)\s+(\d+)\s+(\d+)"
     r"(?:\s*,\s*function_name\s+[\w$+ ]+?,\s*inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?[^\n]*\n",
     re.MULTILINE,
 )
-_EXTERN: Final = re.compile(r"^\s*\.extern\s+[^;]*;", re.MULTILINE)
+_EXTERN: Final = re.compile(r"^[ \t]*\.extern\s[^;]{0,4000};", re.MULTILINE)
 _DEFINED: Final = re.compile(
-    r"^\s*(?:\.(?:visible|weak)\s+)?(?:\.func\s*(?:\([^()]*\)\s*)?|\.(?:global|const|shared)\s+(?:\.align\s+\d+\s+)?\.\w+\s+)"
+    r"^[ \t]*(?:\.(?:visible|weak)\s+)?"
+    r"(?:\.func\s*(?:\([^()]*\)\s*)?|\.(?:global|const|shared)\s+(?:\.align\s+\d+\s+)?\.\w+\s+)"
     r"([A-Za-z_$][\w$]*)",
     re.MULTILINE,
 )
-_COMMENT: Final = re.compile(r"[ \t]*//[^\n]*")
+_COMMENT: Final = re.compile(r"(?<![ \t])[ \t]*//[^\n]*")
 _C_TYPES: Final[dict[str, tuple[str, Kind, int]]] = {
     "i1": ("bool", "uint", 1), "u1": ("bool", "uint", 1), "i8": ("signed char", "int", 1),
     "u8": ("unsigned char", "uint", 1), "i16": ("short", "int", 2), "u16": ("unsigned short", "uint", 2),
@@ -115,7 +116,7 @@ def _head(ptx: str) -> str:
     found = [match[0].strip() for match in _HEADER.finditer(ptx)]
     if len(found) != 3:
         raise not_triton("a kernel's PTX has no header")
-    return "\n".join(re.sub(r"\s*(?://[^\n]*|,\s*debug)$", "", line) for line in found)
+    return "\n".join(re.sub(r"(?<!\s)\s*(?://[^\n]*|,\s*debug)$", "", line) for line in found)
 
 
 def _body(kernel: TritonKernel, symbol: str, number: int) -> str:

@@ -30,7 +30,7 @@ from evaluator.stages.lift.triton.kernel_modules import KernelModule, TritonKern
 from evaluator.stages.lift.triton.python_runs import RecordedPair, launched, record_python
 from evaluator.stages.lift.triton.triton_package import TritonPackage
 
-_RULES: Final = "triton 1"
+_RULES: Final = "triton 2"
 _KERNELS: Final = TypeAdapter(dict[str, TritonKernel])
 
 

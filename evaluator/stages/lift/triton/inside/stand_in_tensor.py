@@ -78,7 +78,8 @@ class StandInTensor:
     # --- what it is -------------------------------------------------------------------------------------------------
 
     def data_ptr(self) -> int:
-        return self._address
+        """Null where there is nothing, as in PyTorch: what is passed in place of a tensor."""
+        return self._address if all(self.shape) else 0
 
     def size(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else self.shape[dim]

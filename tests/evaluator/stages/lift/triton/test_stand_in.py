@@ -80,6 +80,12 @@ def test_fills_and_copies_are_written_down_as_bytes(stand_in, memory):
     assert (zeros["fill"], zeros["data"], zeros["bytes"]) == (y.data_ptr() + 2, "00", 4)
 
 
+def test_what_is_empty_has_no_address(stand_in):
+    assert stand_in.empty(0).data_ptr() == 0
+    assert stand_in.empty(4, 0).data_ptr() == 0
+    assert stand_in.empty(1).data_ptr() != 0
+
+
 def test_addresses_differ_from_one_recording_to_the_next_and_never_come_twice():
     first, second = ([RecordedMemory(seed).allocate(64) for _ in range(2)] for seed in (1, 2))
     assert first != second
