@@ -1,6 +1,7 @@
 """Real training runs, for the benchmarks of the trainer: `assay-train run` in a process of its own."""
 
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from trainer.rl.checkpoints import Checkpoints
 _CLOCK = re.compile(r"(_s|_share|time_s)$|^oracle/")
 """Measures that are times, or counted since a start."""
 _ROOT = Path(__file__).parents[2]
+_INTERRUPTED = 130
+"""Exit code of a run that was asked to stop, and can go on."""
 
 
 @dataclass(frozen=True)
@@ -130,3 +133,17 @@ def interval(differences: Sequence[float], seed: int = 0) -> tuple[float, float]
     drawn = np.random.default_rng(seed).integers(len(values), size=(10_000, len(values)))
     low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)
+
+
+def played(told: Sequence[str], seconds: float | None) -> bool:
+    """Train until all steps are done (True), or the time is up."""
+    command = [sys.executable, "-m", "trainer", "run", "--config", "cpu-demo", *told]
+    with subprocess.Popen(command) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    if process.returncode not in (0, _INTERRUPTED):
+        raise SystemExit(f"The run ended with {process.returncode}.")
+    return process.returncode == 0

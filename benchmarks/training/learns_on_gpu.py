@@ -11,16 +11,14 @@ and after are compared prompt by prompt with Wilcoxon's signed ranks.
 
 import argparse
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from benchmarks._support.record import RESULTS, save
-from benchmarks._support.trained import Trained
+from benchmarks._support.trained import Trained, played
 from benchmarks.training.it_learns import compared
 from trainer.config.reading import load_config
 from trainer.conversation.conversation import Conversation
@@ -48,7 +46,6 @@ SETTINGS = (
     "resources.gpus_per_node=1",
     "resources.threads=4",
 )
-INTERRUPTED = 130
 
 
 def main() -> None:
@@ -99,20 +96,6 @@ def main() -> None:
     )
     goals = {"p_reward": ("<=", 0.01), "p_passed": ("<=", 0.01), "left_out": ("<=", 0.0)}
     save("learns_on_gpu", figures, goals, device=given.device or gpu(), details={"settings": told})
-
-
-def played(told: Sequence[str], seconds: float | None) -> bool:
-    """Run until all steps are done (True), or the time is up."""
-    command = [sys.executable, "-m", "trainer", "run", "--config", "cpu-demo", *told]
-    with subprocess.Popen(command) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-    if process.returncode not in (0, INTERRUPTED):
-        raise SystemExit(f"The run ended with {process.returncode}.")
-    return process.returncode == 0
 
 
 def speedups(conversations: Sequence[Conversation], problem: str) -> list[float]:

@@ -1,10 +1,10 @@
-"""Does a tuned model read the Tester's report, or does it mend kernels from the task and the kernel alone?
+"""Does a tuned model read the Tester's report, or does it fix kernels from the task and the kernel alone?
 
     python benchmarks/training/reads_report.py                                    # a tiny model from nothing
     python benchmarks/training/reads_report.py --prompts 8 sft.epochs=1           # a look
     python benchmarks/training/reads_report.py --model smollm2 sft.method=lora    # a pretrained one
 
-The examples are those of `examples/training` in which a wrong kernel is mended: a task, the kernel and the report
+The examples are those of `examples/training` in which a wrong kernel is fixed: a task, the kernel and the report
 about it, answered by a right one. Three of ten kernels, by the hash of their texts, are not learned from: they are
 what is asked. With `--control` a second model learns the same examples without a word of the report (`never`).
 
@@ -71,7 +71,7 @@ class Asked:
     messages: tuple[Message, ...]
     problem: str
     old: str
-    """The kernel to mend, without comments and layout."""
+    """The kernel to fix, without comments and layout."""
 
     @property
     def report(self) -> str:
@@ -135,7 +135,7 @@ def examples(seed: int) -> tuple[list[Asked], list[Asked]]:
     for row in pq.read_table(EXAMPLES).to_pylist():
         messages = tuple(Message(one["role"], one["content"]) for one in row["messages"])
         block = re.search(r"```cuda\n.*?\n```", messages[1].text, re.DOTALL)
-        # Where an Optimizer is to mend a kernel there is one in its prompt; a report may have had no room.
+        # Where an Optimizer is to fix a kernel there is one in its prompt; a report may have had no room.
         if row["old_status"] != Status.PASSED and block is not None and _PART.search(messages[1].text):
             found.append(Asked(messages, row["problem"], canonical_source(str(extract(block[0]).source))))
     random.Random(seed).shuffle(found)

@@ -23,9 +23,6 @@ import asyncio
 import json
 import math
 import os
-import signal
-import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +37,7 @@ import torch
 from benchmarks._support.graders import gpu_versions
 from benchmarks._support.record import RESULTS, save
 from benchmarks._support.served import served
-from benchmarks._support.trained import Trained
+from benchmarks._support.trained import Trained, played
 from common.client import AsyncClient
 from trainer.config.reading import load_config
 from trainer.config.schema import AgentRole, TrainingConfig
@@ -128,7 +125,6 @@ RESERVED_S = 45.0
 """Of the seconds that are given: for the step under way, its checkpoint, and the end."""
 MEASURED_S = 100.0
 """That the answers of one system are given."""
-INTERRUPTED = 130
 
 
 class OutOfTimeError(Exception):
@@ -416,20 +412,6 @@ def candidates() -> Iterator[collection.UngradedKernel]:
                 source = one.source.replace(launch, launch.replace("256", str(block)))
                 place = Provenance("template", f"{style.name} in blocks of {block}")
                 yield collection.UngradedKernel(problem, source, place, one.status)
-
-
-def played(told: Sequence[str], seconds: float | None) -> bool:
-    """Train until all steps are done (True), or the time is up."""
-    command = [sys.executable, "-m", "trainer", "run", "--config", "cpu-demo", *told]
-    with subprocess.Popen(command) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-    if process.returncode not in (0, INTERRUPTED):
-        raise SystemExit(f"The run ended with {process.returncode}.")
-    return process.returncode == 0
 
 
 def _is_naive(kernel: GradedKernel) -> bool:

@@ -10,7 +10,7 @@ typical flaw. Four more come from an Optimizer that is a script too, and all beg
 - `at_random` makes one of the same edits, drawn at random;
 - `ignores` writes kernels anew, as the first was written: what five answers to the prompt alone are worth.
 
-An edit mends a flaw of the style, puts one in, or writes the kernel in another style, as well as the first one was
+An edit fixes a flaw of the style, puts one in, or writes the kernel in another style, as well as the first one was
 written. `obeys` is not told which flaw there is: it knows what can be changed, and in which line. Both go on from the
 best kernel so far. Compared is the best reward of each prompt after each number of kernels; differences are by
 prompt, with 95 % bootstrap intervals. `most` is what the best of all kernels seen earns. Nothing is learned here, and

@@ -16,11 +16,10 @@ from common.wire import Wire
 from evaluator.errors import InfrastructureError
 from evaluator.foreign.zygote import python_path, readable_packages
 from evaluator.python_command import last_words, own_python
-from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.host_runs import ending_of
+from evaluator.stages.lift.host_runs import ending_of, run_untrusted
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -103,7 +102,8 @@ class _Batch:
         twice = [{**call, "seed": secrets.randbits(63)} for call in calls for _ in range(2)]
         job = _job(source, entry, twice, arch, settings, toolchain)
         self.sandbox, self.control = sandbox, _job(source, entry, (), arch, settings, toolchain)
-        self.run = _run_untrusted(sandbox, job)
+        nothing = Job((*job.argv[:1], "-c", "pass"), readable=job.readable)
+        self.run = run_untrusted(sandbox, job, nothing)
         self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
 
     @cached_property
@@ -323,18 +323,3 @@ def _of_failure(failure: _Failure | None, entry: str) -> LiftRefusedError:
         ),
     }
     return LiftRefusedError(*table[failure.kind])
-
-
-def _run_untrusted(sandbox: Sandbox, job: Job) -> JobResult:
-    """Run a job that can end itself by any signal. Raises JobKilledError where it was someone outside.
-
-    Who sends a signal cannot be told. So it is tried again, and a program of ours is run in the same way: where that
-    is left alone, so was the other.
-    """
-    for _ in range(MAX_TRIES):
-        run = sandbox.run(job)
-        if foreign(run) is None:
-            return run
-    if by := foreign(sandbox.run(Job((*job.argv[:1], "-c", "pass"), readable=job.readable))):
-        raise killed_from_outside(by)
-    return run
