@@ -53,14 +53,15 @@ def signals_of(run: JobResult, words: str = "") -> frozenset[int]:
     return frozenset()
 
 
-def foreign(run: JobResult, words: str = "") -> signal.Signals | None:
+def foreign(run: JobResult, told: frozenset[int] | None = None) -> signal.Signals | None:
     """The signal by which someone outside has ended the program or one that it ran; None where nobody has.
 
-    What met a limit of ours was ended by us, with SIGKILL, whatever else it says.
+    `told`: the signals that ended them; those of the program's exit where None. What met a limit of ours was ended by
+    us, with SIGKILL, whatever else it says.
     """
     if run.met_limit:
         return None
-    found = sorted(signals_of(run, words) - OWN_FAULTS - run.own_signals)
+    found = sorted((signals_of(run) if told is None else told) - OWN_FAULTS - run.own_signals)
     return next((signal.Signals(number) for number in found if number in _NUMBERS.values()), None)
 
 
@@ -72,12 +73,15 @@ def tried(act: Callable[[], Result]) -> Result:
     return act()
 
 
-def in_tries(attempt: Callable[[], JobResult], words: Callable[[JobResult], str] = lambda run: "") -> JobResult:
-    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilledError after MAX_TRIES."""
+def in_tries(attempt: Callable[[], JobResult], told: Callable[[JobResult], frozenset[int]] = signals_of) -> JobResult:
+    """What `attempt()` gives as soon as nobody outside ends it, by the signals that `told` finds.
+
+    Raises JobKilledError after MAX_TRIES.
+    """
 
     def once() -> JobResult:
         run = attempt()
-        if by := foreign(run, words(run)):
+        if by := foreign(run, told(run)):
             raise killed_from_outside(by)
         return run
 

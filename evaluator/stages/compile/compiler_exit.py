@@ -3,8 +3,9 @@
 Only a refusal that names an error says something about the source for good, and may be kept.
 
 A source can have a compiler say nearly everything, on lines of their own: a file's name in `#line`, and the texts of
-warnings and assertions, hold line breaks. But a compiler that reached its errors names them after that, and counts
-them at the end; and of one that died, the driver speaks last. So an end is looked for after the last error.
+warnings and assertions, hold line breaks. So signals are believed only where no source can have had them named (see
+witness.py). Of want of memory and of room a compiler speaks itself, after the last error: one that reached its errors
+names them after what a source had it say, and counts them at the end.
 """
 
 import re
@@ -13,9 +14,10 @@ from collections.abc import Callable
 from typing import Final
 
 from evaluator.errors import JobKilledError
-from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS, foreign, job_killed, killed_from_outside, signals_of
+from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS, foreign, job_killed, killed_from_outside
 from evaluator.sandbox.sandbox import JobResult
 from evaluator.stages.compile import diagnostics
+from evaluator.stages.compile.witness import signals_told
 
 # Where a message begins, and not in a text or a line of the source that it quotes.
 _BROKE_DOWN: Final = re.compile(
@@ -35,14 +37,11 @@ def said(run: JobResult) -> str:
 
 
 def _last_words(run: JobResult) -> str:
-    """What it said from the last error on, or all where it named none."""
+    """What it said from the last error on, or all where it named none; nothing where the assembler named one, whose
+    text may go on for lines, and after which nobody has anything to do.
+    """
     words = said(run)
-    return words[max(0, diagnostics.last_error(words)) :]
-
-
-def signals_told(run: JobResult) -> frozenset[int]:
-    """The signals that ended the compiler or one of its programs, by its exit and by what it said of itself."""
-    return signals_of(run, diagnostics.unplaced(_last_words(run)))
+    return "" if diagnostics.names_an_assembler_error(words) else words[max(0, diagnostics.last_error(words)) :]
 
 
 def out_of_memory(run: JobResult) -> bool:
@@ -89,11 +88,10 @@ def until_it_tells(attempt: Callable[[], JobResult]) -> JobResult:
         limited = run.met_limit or signals_told(run) & run.own_signals
         if run.exit_code == 0 or limited or out_of_memory(run) or out_of_room(run) or refused(run):
             return run
-        by = foreign(run, diagnostics.unplaced(_last_words(run))) or by
+        by = foreign(run, signals_told(run)) or by
         endings.add((run.exit_code, run.signal, signals_told(run), crash(run)))
-    # A source can make its errors look like a death, but not without an error. And where others were killed, one that
-    # crashed or was silent may have been killed too.
-    if by is not None and not diagnostics.names_an_error(said(run)):
+    # Where others were killed, one that crashed or was silent may have been killed too.
+    if by is not None:
         raise killed_from_outside(by)
     if len(endings) > 1 and not diagnostics.names_an_error(said(run)):
         ways = sorted(words or f"exit code {code}, signal {number}" for code, number, _, words in endings)

@@ -50,10 +50,21 @@ _SEVERITIES: Final = {
     "remark": Severity.NOTE,
     "info": Severity.NOTE,
 }
+# GNU as, at a place that an asm statement may have renamed. That it cannot write its file is no fault of the source.
+_ASSEMBLER = re.compile(
+    r"^[^\n]+:\d+: (?P<severity>Error: |Fatal error: (?!can't |[^\n]*No space left|[^\n]*memory))", re.MULTILINE
+)
+ASSEMBLY: Final = "the assembler of the host refuses what an asm statement says"
+"""Nothing of its own words, since they quote the files that `.include` names."""
 # At a place (whatever a source has made of the file's name), or at none, in the words of EDG, cicc and ptxas.
 _NAMED = re.compile(
     r"^(?:[^\n]*(?:\(\d+\)|:\d+(?::\d+)?): (?:catastrophic |fatal )?error\b|At end of source: error\b|error +: "
     r"|ptxas (?:[^,\n]+, line \d+; )?(?:error|fatal) *: (?!Ptx assembly aborted))",
+    re.MULTILINE,
+)
+# What g++ and clang say last where a linker has refused.
+_LINKER: Final = re.compile(
+    r"^\S*(?:collect2\S*: error: ld returned \d+ exit status|clang\S*: error: linker command failed with exit code)",
     re.MULTILINE,
 )
 
@@ -114,8 +125,15 @@ def unplaced(stderr: str) -> str:
 
 
 def names_an_error(text: str) -> bool:
-    """Whether a compiler says what is wrong with a source. That it broke down itself is no such thing."""
-    return bool(_NAMED.search(text))
+    """Whether a compiler, its assembler or a linker says what is wrong with a source. That it broke down itself is no
+    such thing.
+    """
+    return bool(_NAMED.search(text) or _LINKER.search(text)) or names_an_assembler_error(text)
+
+
+def names_an_assembler_error(text: str) -> bool:
+    """Whether GNU as says what is wrong with what it was given."""
+    return bool(_ASSEMBLER.search(text))
 
 
 def last_error(text: str) -> int:
@@ -130,7 +148,9 @@ def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:
     extra: list[str] = []
     lines = [line[:_MAX_LINE] for line in stderr[:_MAX_STDERR].split("\n")]
     for index, line in enumerate(lines):
-        match = next((m for m in (p.match(line) for p in (_EDG, _EDG_END, _GNU, _PTXAS, _CICC)) if m), None)
+        match = next(
+            (m for m in (p.match(line) for p in (_ASSEMBLER, _EDG, _EDG_END, _GNU, _PTXAS, _CICC)) if m), None
+        )
         if match and not _NOISE.match(line):
             if current:
                 yield current, extra
@@ -160,6 +180,8 @@ def _shown(
     file: str | None = None
     claimed: int | None = None
     hidden = False
+    if match.re is _ASSEMBLER:
+        return Diagnostic(file=None, line=None, column=None, severity=severity, code=None, text=ASSEMBLY)
     if match.re is _PTXAS:
         line = ptx_lines.get(line) if line is not None else None
         file = SOURCE_NAME if line is not None else None
