@@ -3,14 +3,14 @@
 import re
 import secrets
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from common.contract import Settings, Status
 from evaluator.problems.problem import Problem, Sizes
-from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
+from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of
@@ -88,8 +88,8 @@ class _Batch:
                 output_bytes=1 << 20,
             ),
         )
-        self.run = run_untrusted(sandbox, job, nothing_to_run(runs))
-        self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
+        self.run = run_untrusted(sandbox, job, nothing_to_run(runs), signals_in(_ENDING))
+        self.endings = endings_in(_ENDING, self.run)
 
     def results(self) -> list[Recorded | LiftRefusedError]:
         found: list[Recorded | LiftRefusedError] = []
@@ -117,7 +117,12 @@ class _Batch:
                 f"The host code took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
-        if run.memory_exceeded or (how == "none" and run.limit_hit and "memory" in run.limit_hit):
+        killed_for_memory = how == "signal" and what == signal.SIGKILL and what in run.own_signals
+        if (
+            run.memory_exceeded
+            or killed_for_memory
+            or (how == "none" and run.limit_hit and "memory" in run.limit_hit)
+        ):
             return LiftRefusedError(
                 Status.OUT_OF_MEMORY,
                 f"The host code took more than {self.settings.memory_bytes >> 20} MiB of memory on the host.",
@@ -156,16 +161,42 @@ def nothing_to_run(runs: bytes) -> Job:
     return Job(("./runs", "0", "1"), files={"runs": runs})
 
 
-def run_untrusted(sandbox: Sandbox, job: Job, control: Job) -> JobResult:
+Endings = dict[int, tuple[str, int]]
+
+
+def endings_in(pattern: re.Pattern[bytes], run: JobResult) -> Endings:
+    """How each call ended by what the process says that made it, by the call's number: in a word, and with what."""
+    return {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in pattern.finditer(run.stdout)}
+
+
+def signals_in(pattern: re.Pattern[bytes]) -> Callable[[JobResult], frozenset[int]]:
+    """What finds the signals that ended processes of calls, beside that which ended the job."""
+
+    def found(run: JobResult) -> frozenset[int]:
+        told = {what for how, what in endings_in(pattern, run).values() if how == "signal"}
+        # The limits of a process of its own, which the job's clock has not measured.
+        return signals_of(run) | told - {signal.SIGXCPU, signal.SIGXFSZ}
+
+    return found
+
+
+def run_untrusted(
+    sandbox: Sandbox, job: Job, control: Job, told: Callable[[JobResult], frozenset[int]] = signals_of
+) -> JobResult:
     """Run a job that can end itself by any signal. Raises JobKilledError where it was someone outside.
 
-    Who sends a signal cannot be told. So it is tried again, and a program of ours (`control`) is run in the same way:
-    where that is left alone, so was the other.
+    `told`: the signals that ended it, or a process of its own. Who sends a signal cannot be told. So it is tried
+    again, and a program of ours (`control`) is run in the same way: where that is left alone, so was the other; but
+    not where the kernel killed for memory that others took, for which it takes the largest.
     """
+    taken = False
     for _ in range(MAX_TRIES):
         run = sandbox.run(job)
-        if foreign(run) is None:
+        if foreign(run, told(run)) is None:
             return run
+        taken |= run.memory_taken
+    if taken:
+        raise killed_from_outside(signal.SIGKILL)
     if by := foreign(sandbox.run(control)):
         raise killed_from_outside(by)
     return run

@@ -308,6 +308,28 @@ def test_a_compiler_that_is_killed_is_no_error_of_a_source_that_imitates_one(hos
     assert build.program().host
 
 
+SLOW_SOLVE = """\
+#include <unistd.h>
+__global__ void scale(const float* x, float* y, float alpha, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = alpha * x[i];
+}
+extern "C" void solve(const float* x, float* y, float alpha, int n) {
+  usleep(100000);
+  scale<<<(n + 255) / 256, 256>>>(x, y, alpha, n);
+}
+"""
+
+
+def test_host_code_that_someone_kills_is_run_again(toolbox):
+    settings = Settings(estimate_for=None, verification="quick")
+    submission = Submission(problem="scalar_multiply", source=SLOW_SOLVE, dialect="solve", settings=settings)
+    with Sender("host", signal.SIGKILL) as sender:
+        verdict = evaluate(submission, toolbox)
+    assert sender.hit
+    assert verdict.status is Status.PASSED, verdict.message
+
+
 def test_what_was_cached_by_earlier_rules_is_not_served(tmp_path):
     root, found = tmp_path / "cache", find_toolchain()
     cache = Cache(root, 1 << 28)
