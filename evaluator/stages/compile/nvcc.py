@@ -33,6 +33,8 @@ from evaluator.stages.compile.compiler_exit import (
     out_of_memory,
     out_of_room,
     refused,
+    run_compiler,
+    signals_told,
     until_it_tells,
 )
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
@@ -49,7 +51,6 @@ from evaluator.stages.compile.rulings import (
 )
 from evaluator.stages.compile.source_signatures import signatures
 from evaluator.stages.compile.toolchain import Beside, Toolchain
-from evaluator.stages.compile.witness import run_compiler, signals_told
 from evaluator.stages.screen.lexer import without_plan
 
 _MATH: Final = "fmad|ftz|prec-div|prec-sqrt"

@@ -21,10 +21,16 @@ from evaluator.errors import ToolchainMissingError
 from evaluator.sandbox.retry import in_tries
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics
-from evaluator.stages.compile.compiler_exit import out_of_memory, refused, said, until_it_tells
+from evaluator.stages.compile.compiler_exit import (
+    out_of_memory,
+    refused,
+    run_compiler,
+    said,
+    signals_told,
+    until_it_tells,
+)
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Beside, Toolchain
-from evaluator.stages.compile.witness import run_compiler, signals_told
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.host_runs import ending_of, nothing_to_run, run_untrusted

@@ -21,10 +21,9 @@ from evaluator.sandbox.host.process_tree import descendants
 from evaluator.sandbox.retry import run_in_tries
 from evaluator.sandbox.sandbox import Job, JobResult, Limits
 from evaluator.stages.compile import toolchain
-from evaluator.stages.compile.compiler_exit import crash, refused, until_it_tells
+from evaluator.stages.compile.compiler_exit import CompilerRun, crash, refused, signals_told, until_it_tells
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.compile.toolchain import find_toolchain
-from evaluator.stages.compile.witness import CompilerRun, signals_told
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.host_program import HostBuild, form_of_entry

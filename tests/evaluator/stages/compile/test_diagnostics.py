@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from common.contract import Severity
 from evaluator.sandbox.sandbox import JobResult
+from evaluator.stages.compile.compiler_exit import signals_told
 from evaluator.stages.compile.diagnostics import MAX_DIAGNOSTICS, hint, parse_diagnostics, source_lines, unplaced
-from evaluator.stages.compile.witness import signals_told
 
 HEADERS = (Path("/opt/cuda/include"), Path("/usr/include/c++/12"))
 SOURCE = "\n".join(f"line {number};" for number in range(1, 40))
