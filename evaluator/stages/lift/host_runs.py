@@ -4,9 +4,9 @@ import re
 import secrets
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Final
+from typing import Final, Protocol
 
 from common.contract import Settings, Status
 from evaluator.problems.problem import Problem, Sizes
@@ -18,6 +18,10 @@ from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refu
 _RUN_S: Final = 3.0
 """Wall-clock limit of one call of the entry function, which launches nothing in truth."""
 _ALL_S: Final = 20.0
+RECORDINGS_S: Final = 60.0
+"""For all recordings of one submission together, at whatever sizes and however often they are tried. Ordinary ones
+take a second in all; these are three sandboxes that use up their time, and nobody else's evaluation should wait
+longer. A refusal at one size is followed by others, and what a signal ends is tried again: without this, minutes."""
 _MAX_WRITTEN_BYTES: Final = 64 << 20
 _ENDING: Final = re.compile(rb"^(\d{1,6}) (exit|signal|late)(?: (\d{1,3}))?$", re.MULTILINE)
 _MAX_AT_ONCE: Final = 64
@@ -43,11 +47,55 @@ def bytes_of_tensors(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
     return tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
 
 
+class RunsJobs(Protocol):
+    """A sandbox, or its part that recordings need."""
+
+    def run(self, job: Job) -> JobResult:
+        """Run the job to its end."""
+
+
+class RecordingSandbox:
+    """A sandbox for the recordings of one submission, which have so much time together."""
+
+    def __init__(self, sandbox: Sandbox, more_s: float = 0.0) -> None:
+        """`more_s`: time beside RECORDINGS_S, seconds."""
+        self._sandbox = sandbox
+        self._budget_s = self._left_s = RECORDINGS_S + more_s
+
+    def run(self, job: Job) -> JobResult:
+        """As `Sandbox.run`; what a job stands in line for a processor is not counted.
+
+        Raises LiftRefusedError once the time is used up, and where it ends the job.
+        """
+        if self._left_s <= 0:
+            raise self._used_up()
+        wall_s = min(job.limits.wall_s, self._left_s)
+        run = self._sandbox.run(replace(job, limits=replace(job.limits, wall_s=wall_s)))
+        self._left_s -= run.wall_s - run.waited_s
+        if run.timed_out and wall_s < job.limits.wall_s:
+            self._left_s = 0.0
+            raise self._used_up()
+        return run
+
+    def _used_up(self) -> LiftRefusedError:
+        return LiftRefusedError(
+            Status.TIMEOUT,
+            f"Recording the host code took longer than {self._budget_s:g} s for all sizes together.",
+            "It computes nothing then: let it launch and return, end by no signal, and serve all sizes.",
+        )
+
+
 Recorded = tuple[Recording | Refusal, Recording | Refusal]
 
 
 def record(
-    host: bytes, runs: bytes, program: str, calls: Sequence[HostCall], settings: Settings, sandbox: Sandbox, name: str
+    host: bytes,
+    runs: bytes,
+    program: str,
+    calls: Sequence[HostCall],
+    settings: Settings,
+    sandbox: RunsJobs,
+    name: str,
 ) -> list[Recorded | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
@@ -69,7 +117,7 @@ class _Batch:
         program: str,
         calls: Sequence[HostCall],
         settings: Settings,
-        sandbox: Sandbox,
+        sandbox: RunsJobs,
         name: str,
     ) -> None:
         self.calls, self.name, self.settings = calls, name, settings
@@ -181,7 +229,7 @@ def signals_in(pattern: re.Pattern[bytes]) -> Callable[[JobResult], frozenset[in
 
 
 def run_untrusted(
-    sandbox: Sandbox, job: Job, control: Job, told: Callable[[JobResult], frozenset[int]] = signals_of
+    sandbox: RunsJobs, job: Job, control: Job, told: Callable[[JobResult], frozenset[int]] = signals_of
 ) -> JobResult:
     """Run a job that can end itself by any signal. Raises JobKilledError where it was someone outside.
 

@@ -20,7 +20,7 @@ from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.host_runs import ending_of, endings_in, run_untrusted, signals_in
+from evaluator.stages.lift.host_runs import RunsJobs, ending_of, endings_in, run_untrusted, signals_in
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -73,7 +73,7 @@ def record_python(
     arch: str,
     settings: Settings,
     toolchain: Toolchain,
-    sandbox: Sandbox,
+    sandbox: RunsJobs,
 ) -> list[RecordedPair | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
@@ -97,7 +97,7 @@ class _Batch:
         arch: str,
         settings: Settings,
         toolchain: Toolchain,
-        sandbox: Sandbox,
+        sandbox: RunsJobs,
     ) -> None:
         self.calls, self.entry, self.settings = calls, entry, settings
         twice = [{**call, "seed": secrets.randbits(63)} for call in calls for _ in range(2)]
