@@ -25,13 +25,14 @@ OWN_FAULTS: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, sig
 
 _NUMBERS: Final = {signal.strsignal(number): int(number) for number in signal.Signals if signal.strsignal(number)}
 _NAMES: Final = "|".join(sorted((re.escape(name) for name in _NUMBERS if name), key=len, reverse=True))
+# Names are bounded in length, since a source may have a line of a megabyte printed that is all names.
 _TOLD: Final = re.compile(
     # nvcc, with the program in the words that it gives its shell, for example '"$CICC_PATH/cicc"'; and collect2.
-    r"^(?:nvcc error\s*: '[^'\n]*' died due to|[\w+./-]*collect2[\w.-]*: [^\n]*\bterminated with)"
+    r"^(?:nvcc error\s*: '[^'\n]*' died due to|[\w+./-]{0,300}collect2[\w.-]{0,50}: [^\n]*\bterminated with)"
     r" signal (?P<number>\d+)"
     # g++, of cc1plus, as and collect2; clang.
     rf"|^[\w+./-]+: (?:fatal error|internal compiler error): (?P<driver>{_NAMES}) signal terminated program"
-    rf"|^[\w+./-]*clang[\w+./-]*: error: unable to execute command: (?P<clang>{_NAMES})\b"
+    rf"|^[\w+./-]{0, 300}clang[\w+./-]{0, 50}: error: unable to execute command: (?P<clang>{_NAMES})\b"
     # A shell: dash the name alone, bash after the program's number.
     rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?[ \t]*(?:$|[\"'/\w])",
     re.MULTILINE,

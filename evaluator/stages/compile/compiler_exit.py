@@ -39,11 +39,13 @@ _SCRIPT: Final = b'#!/bin/sh\nexec "$@"\n'
 _NAME_BYTES: Final = 16
 """Of randomness: nobody guesses it."""
 
-_COLLECT2: Final = re.compile(r"^[\w+./-]*collect2[\w.-]*: (?:fatal )?error: [^\n]*$", re.MULTILINE)
+_COLLECT2: Final = re.compile(r"^[\w+./-]{0,300}collect2[\w.-]{0,50}: (?:fatal )?error: [^\n]*$", re.MULTILINE)
 _OLD_NVCC: Final = re.compile(
     r"^nvcc error\s*: '[^'\n]*' died due to signal (\d+)(?: \([\w ]+\))?[ \t]*$", re.MULTILINE
 )
-_CLANG: Final = re.compile(r"^[\w+./-]*clang[\w+./-]*: error: unable to execute command: [^\n]*$", re.MULTILINE)
+_CLANG: Final = re.compile(
+    r"^[\w+./-]{0,300}clang[\w+./-]{0,50}: error: unable to execute command: [^\n]*$", re.MULTILINE
+)
 _CLANG_EXIT: Final = 254
 """How clang's driver ends when a signal ended a program of its own, and at no other time."""
 _COMMON_EXITS: Final = frozenset({1, 2, 4})
