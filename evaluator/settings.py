@@ -6,6 +6,7 @@ variable may hold; `pydantic-settings` reads them.
 
 import contextlib
 import difflib
+import errno
 import fcntl
 import os
 import re
@@ -235,17 +236,26 @@ def kept_secret(file: Path) -> bytes:
                 os.link(aside, file)
         finally:
             aside.unlink()
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _keep_names(file.parent)
     if not (kept := file.read_bytes()):
         with file.open("r+b") as opened:
             fcntl.flock(opened, fcntl.LOCK_EX)
             if not (kept := opened.read()):
                 kept = _make_secret(opened)
     return kept
+
+
+def _keep_names(folder: Path) -> None:
+    """Have the names of files in a folder on the disk, where its file system takes that request. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some of networks, of other systems and of user space keep names in their own time, and know no such request.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _make_secret(opened: BinaryIO) -> bytes:

@@ -25,13 +25,14 @@ OWN_FAULTS: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, sig
 
 _NUMBERS: Final = {signal.strsignal(number): int(number) for number in signal.Signals if signal.strsignal(number)}
 _NAMES: Final = "|".join(sorted((re.escape(name) for name in _NUMBERS if name), key=len, reverse=True))
+# Names are bounded in length, since a source may have a line of a megabyte printed that is all names.
 _TOLD: Final = re.compile(
     # nvcc, with the program in the words that it gives its shell, for example '"$CICC_PATH/cicc"'; and collect2.
-    r"^(?:nvcc error\s*: '[^'\n]*' died due to|[\w+./-]*collect2[\w.-]*: [^\n]*\bterminated with)"
+    r"^(?:nvcc error\s*: '[^'\n]*' died due to|[\w+./-]{0,300}collect2[\w.-]{0,50}: [^\n]*\bterminated with)"
     r" signal (?P<number>\d+)"
     # g++, of cc1plus, as and collect2; clang.
     rf"|^[\w+./-]+: (?:fatal error|internal compiler error): (?P<driver>{_NAMES}) signal terminated program"
-    rf"|^[\w+./-]*clang[\w+./-]*: error: unable to execute command: (?P<clang>{_NAMES})\b"
+    rf"|^[\w+./-]{0, 300}clang[\w+./-]{0, 50}: error: unable to execute command: (?P<clang>{_NAMES})\b"
     # A shell: dash the name alone, bash after the program's number.
     rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?[ \t]*(?:$|[\"'/\w])",
     re.MULTILINE,
@@ -53,14 +54,15 @@ def signals_of(run: JobResult, words: str = "") -> frozenset[int]:
     return frozenset()
 
 
-def foreign(run: JobResult, words: str = "") -> signal.Signals | None:
+def foreign(run: JobResult, told: frozenset[int] | None = None) -> signal.Signals | None:
     """The signal by which someone outside has ended the program or one that it ran; None where nobody has.
 
-    What met a limit of ours was ended by us, with SIGKILL, whatever else it says.
+    `told`: the signals that ended them; those of the program's exit where None. What met a limit of ours was ended by
+    us, with SIGKILL, whatever else it says.
     """
     if run.met_limit:
         return None
-    found = sorted(signals_of(run, words) - OWN_FAULTS - run.own_signals)
+    found = sorted((signals_of(run) if told is None else told) - OWN_FAULTS - run.own_signals)
     return next((signal.Signals(number) for number in found if number in _NUMBERS.values()), None)
 
 
@@ -72,12 +74,15 @@ def tried(act: Callable[[], Result]) -> Result:
     return act()
 
 
-def in_tries(attempt: Callable[[], JobResult], words: Callable[[JobResult], str] = lambda run: "") -> JobResult:
-    """What `attempt()` gives as soon as nobody outside ends it. Raises JobKilledError after MAX_TRIES."""
+def in_tries(attempt: Callable[[], JobResult], told: Callable[[JobResult], frozenset[int]] = signals_of) -> JobResult:
+    """What `attempt()` gives as soon as nobody outside ends it, by the signals that `told` finds.
+
+    Raises JobKilledError after MAX_TRIES.
+    """
 
     def once() -> JobResult:
         run = attempt()
-        if by := foreign(run, words(run)):
+        if by := foreign(run, told(run)):
             raise killed_from_outside(by)
         return run
 

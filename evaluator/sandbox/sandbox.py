@@ -117,6 +117,8 @@ class JobResult:
     """It wrote more than allowed to stdout, stderr, one file or the work folder."""
     memory_exceeded: bool = False
     """True only where the implementation knows it; a job can also die of memory on its own."""
+    memory_taken: bool = False
+    """While it ran the kernel killed something for want of memory, of which the job had less than it may have."""
     limit_hit: str | None = None
     """The limit that ended the job, in words (`more than 64 processes and threads`); None when none did."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from evaluator.service.api.callers import sender_of
+from evaluator.service.api.callers import forwarded_host, sender_of
 from evaluator.service.api.errors import ApiError
 from evaluator.service.turns import Claim, RequestTurn, Turns
 from evaluator.service.web.pages import COOKIE
@@ -200,7 +200,7 @@ class HttpConnection(H11Protocol):
         for name, value in _CLAIMS.findall(head):
             match name.lower():
                 case b"x-forwarded-for" if not self._address:
-                    address = sender_of(value.rpartition(b",")[2].strip().decode("latin-1"))
+                    address = sender_of(forwarded_host(value, self.is_proxy))
                 case b"authorization":
                     secret = value
                 case b"cookie" if not secret:

@@ -211,7 +211,7 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             for one in sockets or ():
-                arrivals = Arrivals(one, self._protocol, self._room)
+                arrivals = Arrivals(one, self._protocol, self._room, self._connection.is_proxy)
                 arrivals.begin()
                 self._arrivals.append(arrivals)
             self._ready()
@@ -226,12 +226,14 @@ class HttpServer(uvicorn.Server):
 
     def _room(self) -> int:
         """Connections that may wait to be served: each has a file descriptor already."""
-        most = cast(type[HttpConnection], self.config.http_protocol_class).most
-        return max(_SPARE_FILES // 4, most - len(self.server_state.connections))
+        return max(_SPARE_FILES // 4, self._connection.most - len(self.server_state.connections))
+
+    @property
+    def _connection(self) -> type[HttpConnection]:
+        return cast(type[HttpConnection], self.config.http_protocol_class)
 
     def _protocol(self) -> asyncio.Protocol:
-        made = cast(type[HttpConnection], self.config.http_protocol_class)
-        return made(self.config, self.server_state, self.lifespan.state)
+        return self._connection(self.config, self.server_state, self.lifespan.state)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:

@@ -10,7 +10,14 @@ from click.testing import CliRunner
 
 from evaluator.cli.main import main
 from evaluator.errors import UsageError
-from evaluator.settings import MachineSettings, ServiceSettings, kept_secret, unknown_variables, variables
+from evaluator.settings import (
+    MachineSettings,
+    ServiceSettings,
+    _keep_names,
+    kept_secret,
+    unknown_variables,
+    variables,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -201,3 +208,14 @@ def test_the_command_says_it_on_stderr_and_goes_on(command):
     assert slip not in told.stdout
     plain = CliRunner().invoke(main, command)
     assert (told.exit_code, told.stdout) == (plain.exit_code, plain.stdout)
+
+
+def test_a_file_system_that_cannot_be_asked_to_keep_names_is_no_failure():
+    """As that of /proc, which answers EINVAL."""
+    descriptor = os.open("/proc/self", os.O_RDONLY)
+    try:
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    _keep_names(Path("/proc/self"))

@@ -21,7 +21,7 @@ from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.ptx import parser
 from evaluator.backends.sim.session import SimulatorSession
 from evaluator.errors import InfrastructureError, ToolchainMissingError
-from evaluator.sandbox.retry import in_tries
+from evaluator.sandbox.retry import in_tries, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
 
@@ -151,7 +151,10 @@ class Simulator:
             environment={"LC_ALL": "C"},
             limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
         )
-        return in_tries(lambda: self.sandbox.run(job), lambda run: run.stderr.decode(errors="replace"))
+        # The text that is compiled is ours: it imitates nobody.
+        return in_tries(
+            lambda: self.sandbox.run(job), lambda run: signals_of(run, run.stderr.decode(errors="replace"))
+        )
 
     def _runtime(self) -> Mapping[str, bytes]:
         """Object files of the runtime, made once for each machine and compiler."""

@@ -302,7 +302,7 @@ class _Engine:
 @functools.cache
 def _sources() -> bytes:
     modules = dict.fromkeys(("evaluator", *(f"evaluator.sandbox{each}" for each in ("", ".host", ".container"))), "")
-    for name in ("host.process_tree", "host.warden", "container.init"):
+    for name in ("host.process_tree", "host.held_memory", "host.warden", "container.init"):
         path = Path(__file__).parents[1] / (name.replace(".", "/") + ".py")
         modules[f"evaluator.sandbox.{name}"] = path.read_text(encoding="utf-8")
     text = json.dumps(modules).encode()

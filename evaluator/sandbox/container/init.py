@@ -99,7 +99,7 @@ def _carry_out(order: dict[str, Any]) -> dict[str, Any]:
     _write(2, bytes.fromhex(order["begun"]))
     ended = warden.supervise(order, child, ours, wakeup, -1)
     if ended["reason"] in (None, "ordered"):
-        ended["reason"] = _kernel_limit() or ended["reason"]
+        ended["reason"] = _kernel_limit(ended["memory_full"]) or ended["reason"]
     return ended
 
 
@@ -114,7 +114,7 @@ def _watch(control: socket.socket, grace_s: float) -> None:
     poller = select.poll()
     poller.register(0, 0)
     while not poller.poll(WATCH_INTERVAL_MS):
-        if _kernel_limit():
+        if _kernel_limit(memory_full=True):
             break
     else:
         time.sleep(grace_s)
@@ -129,24 +129,22 @@ _COUNTERS = (
     ("processes", "max", "/sys/fs/cgroup/pids.events"),
     ("processes", "max", "/sys/fs/cgroup/pids/pids.events"),
 )
-_TIMES_FULL = "/sys/fs/cgroup/memory/memory.failcnt"
-"""How often the limit was met, in version 1, where the kernel's kills are not told apart by whose limit it was."""
+_OF_WHOMEVER = "/sys/fs/cgroup/memory/memory.oom_control"
+"""Version 1 counts kills for whosever limit it was, and times at which this one was met (`memory.failcnt`) also where
+all that had filled it was a cache, which can be given up. So there it is for the memory that the job had to say."""
 
 
-def _kernel_limit() -> str | None:
-    """The limit at which the kernel has killed a process or refused one, if it has."""
+def _kernel_limit(memory_full: bool) -> str | None:
+    """The limit at which the kernel has killed a process or refused one, if it has.
+
+    `memory_full`: whether the job had all the memory that it may have.
+    """
     for limit, name, path in _COUNTERS:
         with contextlib.suppress(OSError), open(path) as events:
             met = any(line.split()[0] == name and line.split()[1] != "0" for line in events)
-            if met and (limit != "memory" or _was_full()):
+            if met and (path != _OF_WHOMEVER or memory_full):
                 return limit
     return None
-
-
-def _was_full() -> bool:
-    with contextlib.suppress(OSError), open(_TIMES_FULL) as times:
-        return times.read().strip() != "0"
-    return True
 
 
 def _collect(names: list[str], file_bytes: int, folder: int) -> dict[str, bytes]:

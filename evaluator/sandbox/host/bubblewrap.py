@@ -8,8 +8,10 @@ Where the kernel filters system calls, those are refused that no job needs (secc
 What is bounded, and how: single files, CPU and address space by rlimits; processes, the memory of all together, the
 work folder (a folder of the host, mounted at /box) and files without a name by the warden's watch, so up to some
 20 ms too late (files: 100 ms); /tmp and /dev/shm are in memory and hold 64 MiB each and so many files as the work
-folder. Not bounded: files without a name that are only mapped, or on their way between two processes (until the job
-ends), and the kernel itself, which the job shares with the host.
+folder. Memory is what processes have resident, each page once, and what shared mappings and those two folders hold
+that nobody has resident. Not bounded: files without a name that are on their way between two processes (until the job
+ends), those of a disk that are only mapped (where the grader may not look behind the mappings of others: that takes
+CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), and the kernel itself, which the job shares with the host.
 """
 
 import functools

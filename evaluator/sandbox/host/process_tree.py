@@ -31,7 +31,7 @@ def _children_by_scan(pid: int) -> list[int]:
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            fields = _stat_fields(int(name))
+            fields = stat_fields(int(name))
             if fields and int(fields[1]) == pid:
                 found.append(int(name))
     return found
@@ -40,8 +40,10 @@ def _children_by_scan(pid: int) -> list[int]:
 list_children = _children if os.path.exists("/proc/thread-self/children") else _children_by_scan
 
 
-def _stat_fields(pid: int) -> list[str] | None:
-    # Fields 3 and on of /proc/PID/stat: [0] is the state, [1] the parent, [17] the threads, [21] the resident pages.
+def stat_fields(pid: int) -> list[str] | None:
+    """Fields 3 and on of /proc/PID/stat: [0] is the state, [1] the parent, [17] the threads, [21] the resident pages;
+    None where the process is gone.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             return file.read().rpartition(")")[2].split()
@@ -98,28 +100,26 @@ def _kill_below(pending: list[int]) -> None:
 
 # ---- what it holds ----
 
+_SHARED_ANONYMOUS = " /dev/zero (deleted)\n"
+"""How a mapping ends in /proc that processes share and no file backs: memory, and no file."""
 
-def processes_or_memory_exceeded(order: dict[str, Any]) -> tuple[str | None, int]:
-    """Which of the two limits the tree below this process breaks, and the bytes of memory that it holds."""
-    tasks = resident = 0
-    tree = descendants(os.getpid(), most=order["processes"])
-    if len(tree) > 2 * order["processes"]:
-        return "processes", 0  # far too many: no time to look at each
+
+def look_at(tree: Iterable[int]) -> tuple[int, int]:
+    """How many tasks these processes have, and their resident memory, in which shared pages count several times.
+
+    Those that someone has stopped go on: nothing in a job has reason to wait for a SIGCONT.
+    """
+    tasks = resident_bytes = 0
     for pid in tree:
-        fields = _stat_fields(pid)
+        fields = stat_fields(pid)
         if fields and fields[0] == "T":
-            # Nothing in a job has reason to wait for a SIGCONT: a stop from outside must not let its time run out.
+            # A stop from outside must not let its time run out.
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
         if fields and fields[0] not in "ZX":
             tasks += int(fields[17])
-            resident += int(fields[21]) * PAGE_BYTES
-    if tasks > order["processes"]:
-        return "processes", resident
-    if resident > order["memory_bytes"]:
-        # Pages that processes share were counted several times: take the exact, slower figure before judging.
-        resident = sum(map(_proportional_bytes, tree))
-    return ("memory" if resident > order["memory_bytes"] else None), resident
+            resident_bytes += int(fields[21]) * PAGE_BYTES
+    return tasks, resident_bytes
 
 
 class RunQueueTime:
@@ -141,7 +141,7 @@ class RunQueueTime:
         for pid in descendants(os.getpid(), most=100):
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/schedstat") as file:
                 used_ns, waited_ns, _ = map(int, file.read().split())
-                fields = _stat_fields(pid)
+                fields = stat_fields(pid)
                 if fields and fields[0] == "R":
                     stands_still = self._ns.get(pid) == (used_ns, waited_ns)
                     self._in_line_since_s[pid] = before.get(pid, self._looked_s) if stands_still else self._looked_s
@@ -182,15 +182,6 @@ class Niceness:
                 self._done.add(pid)
 
 
-def _proportional_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as rollup:
-            return next((int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")), 0)
-    except OSError:
-        fields = _stat_fields(pid)
-        return int(fields[21]) * PAGE_BYTES if fields else 0
-
-
 class WrittenFiles:
     """What a job has written: looked at while it runs, and once more when it has ended."""
 
@@ -224,12 +215,20 @@ class WrittenFiles:
         tree = descendants(os.getpid())
         if used_bytes + self._nameless_bytes(tree) > order["work_bytes"]:
             return True
-        return bool(order.get("in_memory")) and _most_entries(tree, order) > WORK_ENTRIES
+        return rooms_in_memory(tree, order)[1] > WORK_ENTRIES
 
     def _nameless_bytes(self, tree: Iterable[int]) -> int:
-        """What unlinked files hold that are still open, and anonymous ones (memfd)."""
+        """What unlinked files hold that are still open, or mapped (where this user is told of those), and anonymous
+        ones (memfd).
+        """
         sizes: dict[tuple[int, int], int] = {}
         for pid in tree:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
+                for line in maps:
+                    if line.endswith("(deleted)\n") and not line.endswith(_SHARED_ANONYMOUS):
+                        with contextlib.suppress(OSError):
+                            status = os.stat(f"/proc/{pid}/map_files/{line.split()[0]}")
+                            sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
             with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as listing:
                 for entry in listing:
                     with contextlib.suppress(OSError):
@@ -243,66 +242,16 @@ class WrittenFiles:
         return sum(sizes.values())
 
 
-def _most_entries(tree: Iterable[int], order: dict[str, Any]) -> int:
-    """The number of files in the fullest of the job's folders in memory, as a process sees them that is in there."""
-    for pid in tree:
+def rooms_in_memory(tree: Iterable[int], order: dict[str, Any]) -> tuple[int, int]:
+    """What the job's folders in memory hold, as a process sees them that is in there: bytes of all, and the number of
+    files in the fullest.
+    """
+    for pid in tree if order.get("in_memory") else ():
         root = f"/proc/{pid}/root"
         with contextlib.suppress(OSError):
             # One that still has the host's root, before or around the namespace, would show the host's folders.
             if os.path.samestat(os.stat(root + order["seen_as"]), os.stat(order["folder"])):
                 rooms = [os.statvfs(root + place) for place in order["in_memory"]]
-                return max(room.f_files - room.f_ffree for room in rooms)
-    return 0
-
-
-# ---- what the kernel did for want of memory ----
-
-_OWN_GROUP = "/proc/self/cgroup"
-
-
-def _own_groups() -> dict[str, str]:
-    """The control groups of this process, by controller; of version 2 by the empty name."""
-    groups: dict[str, str] = {}
-    with contextlib.suppress(OSError, ValueError), open(_OWN_GROUP, encoding="utf-8") as listing:
-        for line in listing:
-            _, controllers, path = line.rstrip("\n").split(":", 2)
-            groups.update(dict.fromkeys(controllers.split(","), path))
-    return groups
-
-
-def _named(place: str, name: str) -> int | None:
-    """The number after `name` in a file of such lines; None where it has none."""
-    with contextlib.suppress(OSError, ValueError), open(place, encoding="utf-8") as lines:
-        for line in lines:
-            first, *rest = line.split()
-            if first == name:
-                return int(rest[0])
-    return None
-
-
-def kills_for_memory() -> int | None:
-    """How often the kernel has killed a process for want of memory: in this process's control group where that can
-    be read, else on this machine; None where neither is told.
-    """
-    groups = _own_groups()
-    # Control groups of version 1, then of version 2; in a container its own group may be shown as the root.
-    places = [f"/sys/fs/cgroup/memory{groups['memory']}/memory.oom_control"] if "memory" in groups else []
-    places += ["/sys/fs/cgroup/memory/memory.oom_control"] if "memory" in groups else []
-    places += [f"/sys/fs/cgroup{groups.get('', '')}/memory.events", "/sys/fs/cgroup/memory.events", "/proc/vmstat"]
-    return next((count for place in places if (count := _named(place, "oom_kill")) is not None), None)
-
-
-def memory_there_is() -> int:
-    """Bytes that this process and all that share its control groups may have together."""
-    groups = _own_groups()
-    most = [(_named("/proc/meminfo", "MemTotal:") or 1 << 53) << 10]
-    for group in (groups.get("memory", "/"), "/"):
-        bound = _named(f"/sys/fs/cgroup/memory{group}/memory.stat", "hierarchical_memory_limit")
-        most += [bound] if bound else []
-    parts = groups.get("", "/").strip("/").split("/")
-    for depth in range(len(parts) + 1):
-        with contextlib.suppress(OSError, ValueError):  # "max" is none
-            folder = "/".join(("/sys/fs/cgroup", *parts[:depth]))
-            with open(f"{folder}/memory.max", encoding="utf-8") as file:
-                most.append(int(file.read()))
-    return min(most)
+                held_bytes = sum((room.f_blocks - room.f_bfree) * room.f_frsize for room in rooms)
+                return held_bytes, max(room.f_files - room.f_ffree for room in rooms)
+    return 0, 0

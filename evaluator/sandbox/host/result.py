@@ -64,7 +64,7 @@ def finished_from(
         raise too_busy(ended["wall_s"], ended["waited_s"])
     own_signals = frozenset(map(int, ended["own_signals"]))
     by_limit = -code if -code in own_signals else None
-    full = code != 0 and ended["peak_bytes"] > 0.95 * limits.memory_bytes
+    full = code != 0 and ended["memory_full"]
     return JobResult(
         exit_code=code if code >= 0 else None,
         signal=-code if code < 0 else None,
@@ -77,5 +77,6 @@ def finished_from(
         timed_out=reason == "wall" or by_limit == _CPU_TIME,
         output_exceeded=output_exceeded or reason == "work" or by_limit == _FILE_SIZE,
         memory_exceeded=reason == "memory" or (reason is None and full),
+        memory_taken=bool(ended["memory_taken"]),
         limit_hit=limit_hit(limits, ended, output_exceeded),
     )

@@ -33,11 +33,10 @@ import time
 from typing import Any
 
 from evaluator.sandbox.host import process_tree
-from evaluator.sandbox.host.process_tree import end_children, list_children
+from evaluator.sandbox.host.held_memory import HeldMemory, kills_for_memory
+from evaluator.sandbox.host.process_tree import descendants, end_children, list_children
 
 WATCH_INTERVAL_S = 0.02
-OWN_SHARE = 0.5
-"""Of the memory that a job may have, or that there is: what it has had where it is to blame that none is left."""
 WORK_ENTRIES = process_tree.WORK_ENTRIES
 STRETCH, STRETCH_S = 2.0, 30.0
 """The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time;
@@ -336,10 +335,10 @@ def supervise(
         os.setpriority(os.PRIO_PROCESS, 0, -15)
     start = time.monotonic()
     poller = _poller(wakeup, connection.fileno(), grader)
-    reason, statuses, peak_bytes = None, dict[int, int](), 0
-    line, work = process_tree.RunQueueTime(), process_tree.WrittenFiles(order)
+    reason, statuses = None, dict[int, int]()
+    line, work, memory = process_tree.RunQueueTime(), process_tree.WrittenFiles(order), HeldMemory(order)
     niceness = process_tree.Niceness(STEP_BACK)
-    kills_before = process_tree.kills_for_memory()
+    kills_before = kills_for_memory()
     end = start + order["wall_s"]
     next_watch = start + WATCH_INTERVAL_S
     next_look = next_watch
@@ -368,8 +367,7 @@ def supervise(
             line.look()
             if order.get("steps_back") and line.used_s >= STEP_BACK_AFTER_S:
                 niceness.apply()
-            reason, resident_bytes = process_tree.processes_or_memory_exceeded(order)
-            peak_bytes = max(peak_bytes, resident_bytes)
+            reason = _limit_exceeded(order, memory)
             if reason is None and now >= next_look:
                 before_s = time.thread_time()
                 reason = "work" if work.exceeded() else None
@@ -389,14 +387,13 @@ def supervise(
         code = -signal.SIGXCPU if used_s > order["cpu_s"] else code
     # Anyone may send these signals; whether a limit of ours did is for what was measured to say.
     written_bytes = max(2 * work.largest_bytes, usage.ru_oublock * 512)
-    peak_bytes = max(peak_bytes, usage.ru_maxrss * 1024)
-    room_bytes = min(order["memory_bytes"], process_tree.memory_there_is())
-    no_memory = kills_before is not None and process_tree.kills_for_memory() != kills_before
+    memory.ended(usage.ru_maxrss * 1024)
+    no_memory = kills_before is not None and kills_for_memory() != kills_before
     sent = {
         signal.SIGXCPU: used_s >= CPU_MET * order["cpu_s"],
         signal.SIGXFSZ: written_bytes >= order["file_bytes"],
         # The kernel takes jobs first, whoever has taken the memory.
-        signal.SIGKILL: no_memory and peak_bytes >= OWN_SHARE * room_bytes,
+        signal.SIGKILL: no_memory and memory.is_to_blame,
     }
     return {
         "exit": code,
@@ -406,9 +403,21 @@ def supervise(
         # What a killed process of a namespace took is not always in the kernel's sum.
         "used_s": max(used_s, line.used_s),
         "own_signals": [int(number) for number, ours in sent.items() if ours],
-        "peak_bytes": peak_bytes,
+        "memory_full": memory.is_to_blame,
+        "memory_taken": no_memory and not memory.is_to_blame,
         "left": len(list_children(os.getpid())),
     }
+
+
+def _limit_exceeded(order: dict[str, Any], memory: HeldMemory) -> str | None:
+    """Which of two limits the tree below this process breaks: `processes` or `memory`."""
+    tree = descendants(os.getpid(), most=order["processes"])
+    if len(tree) > 2 * order["processes"]:
+        return "processes"  # far too many: no time to look at each
+    tasks, resident_bytes = process_tree.look_at(tree)
+    if tasks > order["processes"]:
+        return "processes"
+    return "memory" if memory.exceeded(tree, resident_bytes) else None
 
 
 def main(arguments: list[str]) -> None:

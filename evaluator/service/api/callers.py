@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -38,21 +39,46 @@ class Caller:
 LOCAL_CALLER: Final = Caller(LOCAL, admin=True)
 
 
+_CUSTOMER_BITS: Final = 56
+"""Of an IPv6 address, those that one customer has at the least (RIPE-690): a network of 64 bits is one of his 256."""
+_SITE_BITS: Final = 48
+"""Those that a site has at the most (RFC 6177), and that anyone gets for nothing from a tunnel broker."""
+
+
 @lru_cache(maxsize=4096)
 def sender_of(host: str) -> str:
-    """Who is counted as one where there is no key: an IPv4 address, or the 64 bits that an IPv6 host chooses from.
+    """Who is counted as one where there is no key: an IPv4 address, or what one customer has of IPv6's.
 
     What is no address (a socket of this machine) is itself.
     """
+    return _shortened(host, _CUSTOMER_BITS)
+
+
+@lru_cache(maxsize=4096)
+def site_of(host: str) -> str:
+    """As `sender_of`, for turns that senders share between them: of IPv6 all that may be one site's."""
+    return _shortened(host, _SITE_BITS)
+
+
+def _shortened(host: str, bits: int) -> str:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is None:
-            return str(ipaddress.ip_network((address, 64), strict=False))
+            return str(ipaddress.ip_network((address, bits), strict=False))
         address = address.ipv4_mapped
     return str(address)
+
+
+def forwarded_host(header: bytes, is_proxy: Callable[[str], bool]) -> str:
+    """The host that a request came from, by `X-Forwarded-For` as a trusted proxy sends it; empty where it names none.
+
+    Each proxy adds whom it got it from: so it is the last that is no trusted proxy itself.
+    """
+    named = [one.strip() for one in header.decode("latin-1").split(",") if one.strip()]
+    return next((one for one in reversed(named) if not is_proxy(one)), named[0] if named else "")
 
 
 class Authenticator:

@@ -345,10 +345,17 @@ class Body:
     def is_of(self, caller: Caller) -> None:
         """Say whose request it is. Raises ApiError where there are too many of this caller's."""
         self._leave_sender()
-        if not self._counted:
-            self._door.begin(caller.tenant)
-            self._counted = True
-        self.tenant = caller.tenant
+        before, held_bytes = self.tenant, self._held_bytes
+        if self._counted and caller.tenant == before:
+            return
+        self._door.begin(caller.tenant)
+        # It may have been another's: everyone is one tenant until the first key is made, also during a request.
+        if self._counted:
+            self._door.end(before)
+        self._counted = True
+        self._door.give_back(held_bytes, before)
+        self._held_bytes, self.tenant = 0, caller.tenant
+        self.hold(held_bytes)
 
     def end(self) -> None:
         """The request is answered."""

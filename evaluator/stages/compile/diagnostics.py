@@ -5,6 +5,7 @@ submission did not bring can get out. Messages about such files keep their place
 """
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,8 @@ from evaluator.stages.compile.kernel_entries import demangled
 
 SOURCE_NAME: Final = "kernel.cu"
 MAX_DIAGNOSTICS: Final = 50
+_MAX_READ: Final = 4 * MAX_DIAGNOSTICS
+"""Messages of each severity that are read: some look the same once what nobody may see is left out."""
 _MAX_TEXT: Final = 1000
 _MAX_LINE: Final = 4000
 _MAX_STDERR: Final = 1 << 20
@@ -29,7 +32,7 @@ _EDG = re.compile(
 _EDG_END = re.compile(r"^At end of source: (?P<severity>error|warning)(?: (?P<code>#[\w-]+))?: (?P<text>.*)$")
 _GNU = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?::(?P<column>\d+))?: "
-    r"(?P<severity>fatal error|error|warning|note): (?P<text>.*?)(?: \[(?P<code>-W[^\]]+)\])?$"
+    r"(?P<severity>fatal error|error|warning|note): (?P<text>.*?)(?: \[(?P<code>-W[^\]\s]{1,100})\])?$"
 )
 _PTXAS = re.compile(
     r"^ptxas (?:[^,\n]+, line (?P<line>\d+); )?(?P<severity>fatal|error|warning|info) *: (?P<text>.*)$", re.IGNORECASE
@@ -50,10 +53,22 @@ _SEVERITIES: Final = {
     "remark": Severity.NOTE,
     "info": Severity.NOTE,
 }
+# GNU as, at a place that an asm statement may have renamed. That it cannot write its file is no fault of the source.
+_ASSEMBLER = re.compile(
+    r"^[^\n]+:\d+: (?P<severity>Error: |Fatal error: (?!can't |[^\n]{0,200}(?:No space left|memory)))",
+    re.MULTILINE,
+)
+ASSEMBLY: Final = "the assembler of the host refuses what an asm statement says"
+"""Nothing of its own words, since they quote the files that `.include` names."""
 # At a place (whatever a source has made of the file's name), or at none, in the words of EDG, cicc and ptxas.
 _NAMED = re.compile(
     r"^(?:[^\n]*(?:\(\d+\)|:\d+(?::\d+)?): (?:catastrophic |fatal )?error\b|At end of source: error\b|error +: "
     r"|ptxas (?:[^,\n]+, line \d+; )?(?:error|fatal) *: (?!Ptx assembly aborted))",
+    re.MULTILINE,
+)
+# What g++ and clang say last where a linker has refused.
+_LINKER: Final = re.compile(
+    r"^\S{0,300}(?:collect2\S{0,50}: error: ld returned \d+ exit|clang\S{0,50}: error: linker command failed)",
     re.MULTILINE,
 )
 
@@ -72,7 +87,15 @@ def parse_diagnostics(
     lines of the PTX that ptxas read to lines of the source (see `source_lines`).
     """
     folders = tuple(str(folder) for folder in headers)
-    found = [_shown(match, extra, folders, source, ptx_lines or {}) for match, extra in _messages(stderr)]
+    seen: dict[Severity, int] = {}
+    chosen_ones: dict[tuple[str, ...], tuple[re.Match[str], list[str]]] = {}
+    for match, extra in _messages(stderr):
+        severity, key = _severity_of(match), (match[0], *extra)
+        if key not in chosen_ones and seen.get(severity, 0) < _MAX_READ:
+            seen[severity] = seen.get(severity, 0) + 1
+            chosen_ones[key] = match, extra
+    paths = frozenset(_PATH.findall(source)) if chosen_ones else frozenset[str]()
+    found = [_shown(match, extra, folders, source, paths, ptx_lines or {}) for match, extra in chosen_ones.values()]
     unique = list(dict.fromkeys(found))
     if len(unique) > MAX_DIAGNOSTICS:
         order = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -99,7 +122,8 @@ def source_lines(ptx: str) -> dict[int, int]:
     return lines
 
 
-def short_name(file: str, folders: Iterable[str] = ()) -> str | None:
+@functools.lru_cache(maxsize=512)
+def short_name(file: str, folders: tuple[str, ...] = ()) -> str | None:
     """The name that may be shown for `file`: the submission's own, a toolchain header's, or None for any other."""
     if PurePosixPath(file).name == SOURCE_NAME:
         return SOURCE_NAME
@@ -114,8 +138,15 @@ def unplaced(stderr: str) -> str:
 
 
 def names_an_error(text: str) -> bool:
-    """Whether a compiler says what is wrong with a source. That it broke down itself is no such thing."""
-    return bool(_NAMED.search(text))
+    """Whether a compiler, its assembler or a linker says what is wrong with a source. That it broke down itself is no
+    such thing.
+    """
+    return bool(_NAMED.search(text) or _LINKER.search(text)) or names_an_assembler_error(text)
+
+
+def names_an_assembler_error(text: str) -> bool:
+    """Whether GNU as says what is wrong with what it was given."""
+    return bool(_ASSEMBLER.search(text))
 
 
 def last_error(text: str) -> int:
@@ -130,7 +161,9 @@ def _messages(stderr: str) -> Iterator[tuple[re.Match[str], list[str]]]:
     extra: list[str] = []
     lines = [line[:_MAX_LINE] for line in stderr[:_MAX_STDERR].split("\n")]
     for index, line in enumerate(lines):
-        match = next((m for m in (p.match(line) for p in (_EDG, _EDG_END, _GNU, _PTXAS, _CICC)) if m), None)
+        match = next(
+            (m for m in (p.match(line) for p in (_ASSEMBLER, _EDG, _EDG_END, _GNU, _PTXAS, _CICC)) if m), None
+        )
         if match and not _NOISE.match(line):
             if current:
                 yield current, extra
@@ -151,15 +184,22 @@ def _belongs(line: str, following: str) -> bool:
 
 
 def _shown(
-    match: re.Match[str], extra: list[str], folders: tuple[str, ...], source: str, ptx_lines: dict[int, int]
+    match: re.Match[str],
+    extra: list[str],
+    folders: tuple[str, ...],
+    source: str,
+    paths: frozenset[str],
+    ptx_lines: dict[int, int],
 ) -> Diagnostic:
     groups = match.groupdict()
     line_count = source.count("\n") + 1
-    severity = _SEVERITIES.get(groups["severity"].lower(), Severity.ERROR)
+    severity = _severity_of(match)
     line = int(groups["line"]) if groups.get("line") else None
     file: str | None = None
     claimed: int | None = None
     hidden = False
+    if match.re is _ASSEMBLER:
+        return Diagnostic(file=None, line=None, column=None, severity=severity, code=None, text=ASSEMBLY)
     if match.re is _PTXAS:
         line = ptx_lines.get(line) if line is not None else None
         file = SOURCE_NAME if line is not None else None
@@ -185,13 +225,19 @@ def _shown(
         column=int(groups["column"]) if groups.get("column") and file == SOURCE_NAME else None,
         severity=severity,
         code=groups.get("code"),
-        text=_PATH.sub(lambda path: _shown_path(path[0], folders, source), text)[:_MAX_TEXT],
+        text=_PATH.sub(lambda path: _shown_path(path[0], folders, paths), text[: 2 * _MAX_TEXT])[:_MAX_TEXT],
     )
 
 
-def _shown_path(path: str, folders: tuple[str, ...], source: str) -> str:
-    """A path inside a message: as it is where the source has it, short where it is a header's, else left out."""
-    return path if path in source else short_name(path, folders) or "(path)"
+def _severity_of(match: re.Match[str]) -> Severity:
+    return _SEVERITIES.get(match["severity"].lower(), Severity.ERROR)
+
+
+def _shown_path(path: str, folders: tuple[str, ...], paths: frozenset[str]) -> str:
+    """A path inside a message: as it is where the source has it (one of `paths`), short where it is a header's, else
+    left out.
+    """
+    return path if path in paths else short_name(path, folders) or "(path)"
 
 
 _HEADERS_OF: Final = (

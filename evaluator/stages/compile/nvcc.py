@@ -33,6 +33,7 @@ from evaluator.stages.compile.compiler_exit import (
     out_of_memory,
     out_of_room,
     refused,
+    run_compiler,
     signals_told,
     until_it_tells,
 )
@@ -340,7 +341,8 @@ class _Compilation:
             raise _UncacheableError(self._timeout())
         memory_bytes = self.settings.memory_bytes
         limits = Limits(wall_s=left_s, cpu_s=self.settings.compile_timeout_s + 1, memory_bytes=memory_bytes)
-        run = until_it_tells(lambda: self.sandbox.run(dataclasses.replace(job, limits=limits)))
+        limited = dataclasses.replace(job, limits=limits)
+        run = until_it_tells(lambda: run_compiler(self.sandbox, limited, self.toolchain))
         self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
         return run
 

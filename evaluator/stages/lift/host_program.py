@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,14 @@ from evaluator.errors import ToolchainMissingError
 from evaluator.sandbox.retry import in_tries
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics
-from evaluator.stages.compile.compiler_exit import out_of_memory, refused, said, until_it_tells
+from evaluator.stages.compile.compiler_exit import (
+    out_of_memory,
+    refused,
+    run_compiler,
+    said,
+    signals_told,
+    until_it_tells,
+)
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError
@@ -148,7 +155,7 @@ class HostBuild:
                 mode = () if name == "runs" else ("-c",)
                 arguments = (*_RECORDER_FLAGS, *include, *mode, "-o", output, f"{name}.cpp")
                 job = self._host_job(arguments, {**headers, f"{name}.cpp": _file(f"{name}.cpp")}, output, 120)
-                run = in_tries(lambda job=job: self.sandbox.run(job), said)  # type: ignore[misc]
+                run = in_tries(partial(run_compiler, self.sandbox, job, self.toolchain), signals_told)
                 if not run.succeeded or output not in run.files:
                     raise ToolchainMissingError(
                         f"The recorder of host code does not compile with {self.toolchain.host_compiler}: "
@@ -189,7 +196,10 @@ class HostBuild:
         told = diagnostics.parse_diagnostics(run.stderr.decode(errors="replace"), self.source, toolchain.headers)
         errors = [one for one in told if one.severity is Severity.ERROR]
         first = next((one for one in errors if one.file == SOURCE_NAME and one.line), None)
-        where = f"{first.file}:{first.line}: {first.text}" if first else "the compiler does not say where"
+        elsewhere = next(
+            (one.text for one in errors if one.text == diagnostics.ASSEMBLY), "the compiler does not say where"
+        )
+        where = f"{first.file}:{first.line}: {first.text}" if first else elsewhere
         refusal = LiftRefusedError(
             Status.COMPILE_ERROR,
             f"The host code does not compile: {where}",
@@ -276,7 +286,7 @@ class HostBuild:
             file_bytes=_MAX_HOST_BYTES,
         )
         limited = replace(job, limits=limits)
-        run = until_it_tells(lambda: self.sandbox.run(limited))
+        run = until_it_tells(lambda: run_compiler(self.sandbox, limited, self.toolchain))
         self.spent_s += run.wall_s - run.waited_s
         if run.timed_out:
             raise _UncacheableError(self._late())

@@ -3,14 +3,14 @@
 import re
 import secrets
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Final
+from typing import Final, Protocol
 
 from common.contract import Settings, Status
 from evaluator.problems.problem import Problem, Sizes
-from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside
+from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of
@@ -18,6 +18,10 @@ from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refu
 _RUN_S: Final = 3.0
 """Wall-clock limit of one call of the entry function, which launches nothing in truth."""
 _ALL_S: Final = 20.0
+RECORDINGS_S: Final = 60.0
+"""For all recordings of one submission together, at whatever sizes and however often they are tried. Ordinary ones
+take a second in all; these are three sandboxes that use up their time, and nobody else's evaluation should wait
+longer. A refusal at one size is followed by others, and what a signal ends is tried again: without this, minutes."""
 _MAX_WRITTEN_BYTES: Final = 64 << 20
 _ENDING: Final = re.compile(rb"^(\d{1,6}) (exit|signal|late)(?: (\d{1,3}))?$", re.MULTILINE)
 _MAX_AT_ONCE: Final = 64
@@ -43,11 +47,55 @@ def bytes_of_tensors(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
     return tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
 
 
+class RunsJobs(Protocol):
+    """A sandbox, or its part that recordings need."""
+
+    def run(self, job: Job) -> JobResult:
+        """Run the job to its end."""
+
+
+class RecordingSandbox:
+    """A sandbox for the recordings of one submission, which have so much time together."""
+
+    def __init__(self, sandbox: Sandbox, more_s: float = 0.0) -> None:
+        """`more_s`: time beside RECORDINGS_S, seconds."""
+        self._sandbox = sandbox
+        self._budget_s = self._left_s = RECORDINGS_S + more_s
+
+    def run(self, job: Job) -> JobResult:
+        """As `Sandbox.run`; what a job stands in line for a processor is not counted.
+
+        Raises LiftRefusedError once the time is used up, and where it ends the job.
+        """
+        if self._left_s <= 0:
+            raise self._used_up()
+        wall_s = min(job.limits.wall_s, self._left_s)
+        run = self._sandbox.run(replace(job, limits=replace(job.limits, wall_s=wall_s)))
+        self._left_s -= run.wall_s - run.waited_s
+        if run.timed_out and wall_s < job.limits.wall_s:
+            self._left_s = 0.0
+            raise self._used_up()
+        return run
+
+    def _used_up(self) -> LiftRefusedError:
+        return LiftRefusedError(
+            Status.TIMEOUT,
+            f"Recording the host code took longer than {self._budget_s:g} s for all sizes together.",
+            "It computes nothing then: let it launch and return, end by no signal, and serve all sizes.",
+        )
+
+
 Recorded = tuple[Recording | Refusal, Recording | Refusal]
 
 
 def record(
-    host: bytes, runs: bytes, program: str, calls: Sequence[HostCall], settings: Settings, sandbox: Sandbox, name: str
+    host: bytes,
+    runs: bytes,
+    program: str,
+    calls: Sequence[HostCall],
+    settings: Settings,
+    sandbox: RunsJobs,
+    name: str,
 ) -> list[Recorded | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
@@ -69,7 +117,7 @@ class _Batch:
         program: str,
         calls: Sequence[HostCall],
         settings: Settings,
-        sandbox: Sandbox,
+        sandbox: RunsJobs,
         name: str,
     ) -> None:
         self.calls, self.name, self.settings = calls, name, settings
@@ -88,8 +136,8 @@ class _Batch:
                 output_bytes=1 << 20,
             ),
         )
-        self.run = run_untrusted(sandbox, job, nothing_to_run(runs))
-        self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
+        self.run = run_untrusted(sandbox, job, nothing_to_run(runs), signals_in(_ENDING))
+        self.endings = endings_in(_ENDING, self.run)
 
     def results(self) -> list[Recorded | LiftRefusedError]:
         found: list[Recorded | LiftRefusedError] = []
@@ -117,7 +165,12 @@ class _Batch:
                 f"The host code took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
-        if run.memory_exceeded or (how == "none" and run.limit_hit and "memory" in run.limit_hit):
+        killed_for_memory = how == "signal" and what == signal.SIGKILL and what in run.own_signals
+        if (
+            run.memory_exceeded
+            or killed_for_memory
+            or (how == "none" and run.limit_hit and "memory" in run.limit_hit)
+        ):
             return LiftRefusedError(
                 Status.OUT_OF_MEMORY,
                 f"The host code took more than {self.settings.memory_bytes >> 20} MiB of memory on the host.",
@@ -156,16 +209,42 @@ def nothing_to_run(runs: bytes) -> Job:
     return Job(("./runs", "0", "1"), files={"runs": runs})
 
 
-def run_untrusted(sandbox: Sandbox, job: Job, control: Job) -> JobResult:
+Endings = dict[int, tuple[str, int]]
+
+
+def endings_in(pattern: re.Pattern[bytes], run: JobResult) -> Endings:
+    """How each call ended by what the process says that made it, by the call's number: in a word, and with what."""
+    return {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in pattern.finditer(run.stdout)}
+
+
+def signals_in(pattern: re.Pattern[bytes]) -> Callable[[JobResult], frozenset[int]]:
+    """What finds the signals that ended processes of calls, beside that which ended the job."""
+
+    def found(run: JobResult) -> frozenset[int]:
+        told = {what for how, what in endings_in(pattern, run).values() if how == "signal"}
+        # The limits of a process of its own, which the job's clock has not measured.
+        return signals_of(run) | told - {signal.SIGXCPU, signal.SIGXFSZ}
+
+    return found
+
+
+def run_untrusted(
+    sandbox: RunsJobs, job: Job, control: Job, told: Callable[[JobResult], frozenset[int]] = signals_of
+) -> JobResult:
     """Run a job that can end itself by any signal. Raises JobKilledError where it was someone outside.
 
-    Who sends a signal cannot be told. So it is tried again, and a program of ours (`control`) is run in the same way:
-    where that is left alone, so was the other.
+    `told`: the signals that ended it, or a process of its own. Who sends a signal cannot be told. So it is tried
+    again, and a program of ours (`control`) is run in the same way: where that is left alone, so was the other; but
+    not where the kernel killed for memory that others took, for which it takes the largest.
     """
+    taken = False
     for _ in range(MAX_TRIES):
         run = sandbox.run(job)
-        if foreign(run) is None:
+        if foreign(run, told(run)) is None:
             return run
+        taken |= run.memory_taken
+    if taken:
+        raise killed_from_outside(signal.SIGKILL)
     if by := foreign(sandbox.run(control)):
         raise killed_from_outside(by)
     return run

@@ -18,7 +18,7 @@ from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
 from evaluator.stages.lift.host_program import HostBuild, HostForm, HostProgram, form_of_entry
-from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, record
+from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, record
 from evaluator.stages.lift.recorded_steps import plan_of
 from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
 from evaluator.stages.lift.target_device import device_line, kernel_lines
@@ -52,6 +52,8 @@ class HostCode:
     form: HostForm
     bind: Callable[[Problem, Wire], BoundHostCode]
     """From what the compiled host code says of itself. Raises LiftRefusedError."""
+    recordings: RecordingSandbox | None = None
+    """Whose time is used up already in part, to learn what to call."""
 
     @property
     def for_kernels(self) -> Beside | None:
@@ -126,7 +128,7 @@ class Lifted:
     described: str
     """Device and kernels, as the recorder reads them."""
     settings: Settings
-    sandbox: Sandbox
+    sandbox: RecordingSandbox
 
     def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedLaunchPlan | Ruling]:
         """The plan at each of these, up to the first that cannot be had, whose ruling is the last.
@@ -138,9 +140,12 @@ class Lifted:
         refused: Ruling | None = None
         if len(calls) < len(asked) and isinstance(asked[-1], LiftRefusedError):
             refused = there(asked[-1].ruling, wanted[len(asked) - 1][0])
-        recorded = record(
-            self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.called
-        )
+        try:
+            recorded = record(
+                self.built.host, self.built.runs, self.described, calls, self.settings, self.sandbox, self.called
+            )
+        except LiftRefusedError as refusal:
+            return [refusal.ruling]
         found: list[RecordedLaunchPlan | Ruling] = []
         for (sizes, _), one in zip(wanted, recorded, strict=False):
             try:
@@ -188,4 +193,13 @@ def lift(
     bounds = dict(launch_bounds(program.ptx))
     lines = kernel_lines(program.entries, kernels, bounds, program.arch)
     described = "\n".join((device_line(program.arch), str(len(lines)), *lines))
-    return Lifted(problem, program, code.form.called, bound, built, described, settings, sandbox)
+    return Lifted(
+        problem,
+        program,
+        code.form.called,
+        bound,
+        built,
+        described,
+        settings,
+        code.recordings or RecordingSandbox(sandbox),
+    )

@@ -21,9 +21,12 @@ from evaluator.sandbox.host.process_tree import descendants
 from evaluator.sandbox.retry import run_in_tries
 from evaluator.sandbox.sandbox import Job, JobResult, Limits
 from evaluator.stages.compile import toolchain
-from evaluator.stages.compile.compiler_exit import crash, refused, signals_told, until_it_tells
+from evaluator.stages.compile.compiler_exit import CompilerRun, crash, refused, signals_told, until_it_tells
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.compile.toolchain import find_toolchain
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.dialects import EntryFunction
+from evaluator.stages.lift.host_program import HostBuild, form_of_entry
 
 SCALE = """\
 extern "C" __global__ void scale(const float* x, float* y, int n) {
@@ -182,13 +185,13 @@ def test_an_error_beside_words_of_a_death_is_found_in_one_try_and_kept(tmp_path,
         (
             1,
             b"a\nKilled\nb:5:2: warning: #warning no [-Wcpp]\n"
-            b"gcc: internal compiler error: Segmentation fault signal terminated program cc1plus\n"
+            b"gcc: internal compiler error: Segmentation fault signal terminated program ./start-1\n"
             b"Please submit a full bug report, with preprocessed source (by using -freport-bug).\n",
         ),
     ],
 )
 def test_a_crash_after_words_of_a_kill_is_a_crash(exit_code, stderr):
-    run = JobResult(exit_code=exit_code, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
+    run = CompilerRun(exit_code, None, b"", stderr, {}, wall_s=0.1, witness="start-1")
     assert until_it_tells(lambda: run) is run
     assert crash(run) == "ended by SIGSEGV"
 
@@ -224,10 +227,106 @@ def test_a_compiler_that_breaks_down_in_other_ways_was_hit_by_others(numbers):
     ],
 )
 def test_a_kill_after_words_of_an_error_is_a_kill(stderr):
-    stderr += b"gcc: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
-    run = JobResult(exit_code=1, signal=None, stdout=b"", stderr=stderr, files={}, wall_s=0.1)
+    stderr += b"gcc: fatal error: Killed signal terminated program ./start-1\ncompilation terminated.\n"
+    run = CompilerRun(1, None, b"", stderr, {}, wall_s=0.1, witness="start-1")
     assert not refused(run)
     assert signals_told(run) == {signal.SIGKILL}
+
+
+HOST = """\
+__global__ void scale(float* x, float* y, int n) { if (n) y[0] = 2.0f * x[0]; }
+extern "C" void solve(float* x, float* y, int n) { scale<<<1, 1>>>(x, y, n); }
+#ifndef __CUDA_ARCH__
+%s
+#endif
+"""
+DEATH = (
+    "Killed\\\\ng++: fatal error: Killed signal terminated program as\\\\ncompilation terminated.\\\\n"
+    "nvcc error   : 'g++' died due to signal 9 (Kill signal)"
+)
+# Each with a real error of the source: it is found in one try, whatever else the assembler was made to say.
+ASSEMBLY = {
+    "printed": f'asm(".print \\"{DEATH}\\"\\n.bogus");',
+    "an error": f'asm(".error \\"x\\\\n{DEATH}\\"");',
+    "a warning": f'asm(".bogus\\n.warning \\"x\\\\n{DEATH}\\"");',
+    "an error at another place": f'asm("# 5 \\"a b\\"\\n.error \\"x\\\\n{DEATH}\\"");',
+    "an error of want of memory": 'asm(".error \\"x\\\\nvirtual memory exhausted\\"");',
+    "an error of want of room": 'asm(".error \\"x\\\\nNo space left on device\\"");',
+    "an error that breaks down": 'asm(".error \\"x\\\\ninternal compiler error: Segmentation fault\\"");',
+    "an end": 'asm(".abort");',
+    "no instruction": 'asm("no such thing");',
+}
+
+
+class Counting:
+    """A sandbox that counts the jobs whose program is nvcc."""
+
+    def __init__(self, root):
+        self._sandbox = ProcessSandbox(root)
+        self.name, self.root, self.runs = self._sandbox.name, root, 0
+
+    def run(self, job):
+        self.runs += job.argv[0].endswith("nvcc")
+        return self._sandbox.run(job)
+
+
+@pytest.fixture
+def host_build(tmp_path):
+    sandbox, cache = Counting(tmp_path / "work"), Cache(tmp_path / "cache", 1 << 28)
+
+    def made(said):
+        source = HOST % said
+        form, settings = (
+            form_of_entry(source, EntryFunction("solve", ("x", "y", "n"), 2)),
+            Settings(compile_timeout_s=20),
+        )
+        return HostBuild(source, form, settings, "sm_80", find_toolchain(), sandbox, cache), sandbox
+
+    return made
+
+
+@pytest.mark.parametrize("kind", ASSEMBLY)
+def test_what_the_assembler_refuses_is_found_in_one_try_and_kept(host_build, kind):
+    for _ in range(2):
+        build, sandbox = host_build(ASSEMBLY[kind])
+        with pytest.raises(LiftRefusedError, match="the assembler of the host refuses") as refusal:
+            build.program()
+        assert refusal.value.ruling.status is Status.COMPILE_ERROR
+    assert sandbox.runs == 1
+
+
+@pytest.mark.parametrize("name", ["as", "cc1plus", "cicc", "cudafe++"])
+def test_a_compiler_that_is_killed_is_no_error_of_a_source_that_imitates_one(host_build, name):
+    """Warnings in the words of an assembler's error, then a real kill in each try."""
+    said = 'asm(".warning \\"x\\\\nkernel.s:1: Error: no\\"");\n#warning as of f(1): error : no\n'
+    build, _ = host_build(said)
+    with Sender(name, signal.SIGTERM, times=1000) as sender, pytest.raises(JobKilledError, match="SIGTERM"):
+        build.program()
+    assert sender.hit
+    build, _ = host_build(said)
+    assert build.program().host
+
+
+SLOW_SOLVE = """\
+#include <unistd.h>
+__global__ void scale(const float* x, float* y, float alpha, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = alpha * x[i];
+}
+extern "C" void solve(const float* x, float* y, float alpha, int n) {
+  usleep(100000);
+  scale<<<(n + 255) / 256, 256>>>(x, y, alpha, n);
+}
+"""
+
+
+def test_host_code_that_someone_kills_is_run_again(toolbox):
+    settings = Settings(estimate_for=None, verification="quick")
+    submission = Submission(problem="scalar_multiply", source=SLOW_SOLVE, dialect="solve", settings=settings)
+    with Sender("host", signal.SIGKILL) as sender:
+        verdict = evaluate(submission, toolbox)
+    assert sender.hit
+    assert verdict.status is Status.PASSED, verdict.message
 
 
 def test_what_was_cached_by_earlier_rules_is_not_served(tmp_path):

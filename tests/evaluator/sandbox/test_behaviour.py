@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -219,7 +220,8 @@ def test_a_busy_machine_at_most_doubles_a_limit_that_is_not_short():
 
 def test_a_job_that_hardly_ran_is_our_fault():
     limits = Limits(wall_s=1.0)
-    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "peak_bytes": 0, "own_signals": []}
+    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "own_signals": []}
+    ended |= {"memory_full": False, "memory_taken": False}
     with_nothing = {"stdout": b"", "stderr": b"", "files": {}, "output_exceeded": False}
     assert finished_from(limits, ended, **with_nothing).timed_out
     with pytest.raises(SandboxError, match=r"too busy: .* for 33\.5 of 34\.0 s"):
@@ -283,6 +285,101 @@ def test_shared_pages_are_counted_once(sandbox):
             os.wait()
     """
     finished = sandbox.run(python(sandbox, script, limits=Limits(wall_s=10, memory_bytes=330 << 20)))
+    assert finished.succeeded, finished
+
+
+HIDDEN = """
+    import mmap, os, time
+    block = b"x" * (1 << 20)
+    waiting, done = os.pipe()
+    def shared(size_mib):
+        made = mmap.mmap(-1, size_mib << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+        for _ in range(size_mib):
+            made.write(block)
+        return made
+    {how}
+    time.sleep(20)
+"""
+# One after another, so that never more than one of them has its pages resident.
+WAYS_TO_HIDE = {
+    "by a child that has ended": """
+    for _ in range(4):
+        if os.fork() == 0:
+            made = mmap.mmap(-1, 120 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+            if os.fork() == 0:
+                for _ in range(120):
+                    made.write(block)
+                os._exit(0)
+            os.wait()
+            os.write(done, b"x")
+            time.sleep(20)
+        os.read(waiting, 1)
+    """,
+    "let go": """
+    for _ in range(4):
+        if os.fork() == 0:
+            made = shared(120)
+            made.madvise(mmap.MADV_DONTNEED)
+            os.write(done, b"x")
+            time.sleep(20)
+        os.read(waiting, 1)
+    """,
+}
+
+
+def hiding(sandbox, way):
+    script = textwrap.dedent(HIDDEN).replace("{how}", textwrap.dedent(WAYS_TO_HIDE[way]))
+    return python(sandbox, script, limits=Limits(wall_s=15, memory_bytes=400 << 20))
+
+
+@pytest.mark.parametrize("way", WAYS_TO_HIDE)
+def test_memory_that_no_process_has_resident_is_counted(sandbox, way):
+    finished = sandbox.run(hiding(sandbox, way))
+    assert finished.memory_exceeded, finished
+    assert not finished.timed_out
+
+
+WITHOUT_CAPABILITIES = """
+    import ctypes, os, sys
+    from pathlib import Path
+    libc = ctypes.CDLL(None)
+    for capability in (21, 40):  # CAP_SYS_ADMIN, CAP_CHECKPOINT_RESTORE
+        libc.prctl(24, capability, 0, 0, 0)
+    os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], *sys.argv[2:]])
+"""
+RUN_HIDING = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+from test_behaviour import WAYS_TO_HIDE, hiding
+from evaluator.sandbox.host.process import ProcessSandbox
+sandbox = ProcessSandbox(Path(sys.argv[1]))
+print(*(sandbox.run(hiding(sandbox, way)).memory_exceeded for way in WAYS_TO_HIDE))
+"""
+
+
+def test_such_memory_is_counted_also_by_who_may_not_look_behind_mappings(tmp_path):
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_CAPABILITIES), RUN_HIDING, tmp_path, *sys.path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "True True\n", done.stderr
+
+
+def test_memory_that_processes_share_by_a_mapping_is_counted_once(sandbox):
+    script = """
+        import mmap, os, time
+        made = mmap.mmap(-1, 150 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+        made.write(b"x" * (150 << 20))
+        for _ in range(5):
+            if os.fork() == 0:
+                made.seek(0)
+                while made.read(1 << 20):
+                    pass
+                time.sleep(0.5)
+                os._exit(0)
+        for _ in range(5):
+            os.wait()
+    """
+    finished = sandbox.run(python(sandbox, script, limits=Limits(wall_s=15, memory_bytes=400 << 20)))
     assert finished.succeeded, finished
 
 

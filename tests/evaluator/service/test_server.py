@@ -610,7 +610,12 @@ def test_open_requests_without_a_key_are_bounded_by_address_also_behind_a_proxy(
         assert asked(here, "127.0.0.2", "/evaluations", **key) == 200
         assert asked(here, "127.0.0.2", "/evaluations", Authorization="Bearer assay_x") == 401
         assert asked(here, "127.0.0.3") == 200
-        for named, status in (("2001:db8::ffff", 503), ("2001:db8:0:1::1", 200), ("::ffff:127.0.0.2", 503)):
+        for named, status in (
+            ("2001:db8::ffff", 503),
+            ("2001:db8:0:1::1", 503),
+            ("2001:db8:0:100::1", 200),
+            ("::ffff:127.0.0.2", 503),
+        ):
             assert asked(here, "127.0.0.1", **{"X-Forwarded-For": named}) == status, named
         held.close()
         deadline_s = time.monotonic() + 10

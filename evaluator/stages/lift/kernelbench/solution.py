@@ -18,7 +18,7 @@ from evaluator.python_command import own_python, this_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
-from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors, ending_of, run_untrusted
+from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
 
 _TRACE_S: Final = 20.0
@@ -66,7 +66,8 @@ class Solution:
     """One text with `ModelNew`, for one problem."""
 
     def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox) -> None:
-        self.source, self.problem, self.settings, self.sandbox = source, problem, settings, sandbox
+        self.source, self.problem, self.settings = source, problem, settings
+        self.sandbox = RecordingSandbox(sandbox)
 
     def host_code(self) -> HostCode:
         """Its C++ and its calls. Raises LiftRefusedError, HeaderNotCoveredError, InfrastructureError."""
@@ -90,7 +91,8 @@ class Solution:
         )
         said = f"ModelNew.forward, which calls {', '.join(called)}, bound as it passes them"
         bound = BoundHostCode(said, lambda points: self._calls_at(points, found.modules), returns=True)
-        return HostCode(self.source, text, form_of_extension(text, "ModelNew", flags), lambda _, __: bound)
+        form = form_of_extension(text, "ModelNew", flags)
+        return HostCode(self.source, text, form, lambda _, __: bound, self.sandbox)
 
     def _calls_at(self, points: Sequence[Point], compiled: Sequence[_Module]) -> list[HostCall | LiftRefusedError]:
         made: list[HostCall | LiftRefusedError] = []

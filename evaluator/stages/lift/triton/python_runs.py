@@ -3,6 +3,7 @@
 import json
 import re
 import secrets
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.host_runs import ending_of, run_untrusted
+from evaluator.stages.lift.host_runs import RunsJobs, ending_of, endings_in, run_untrusted, signals_in
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -72,7 +73,7 @@ def record_python(
     arch: str,
     settings: Settings,
     toolchain: Toolchain,
-    sandbox: Sandbox,
+    sandbox: RunsJobs,
 ) -> list[RecordedPair | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
@@ -96,15 +97,15 @@ class _Batch:
         arch: str,
         settings: Settings,
         toolchain: Toolchain,
-        sandbox: Sandbox,
+        sandbox: RunsJobs,
     ) -> None:
         self.calls, self.entry, self.settings = calls, entry, settings
         twice = [{**call, "seed": secrets.randbits(63)} for call in calls for _ in range(2)]
         job = _job(source, entry, twice, arch, settings, toolchain)
         self.sandbox, self.control = sandbox, _job(source, entry, (), arch, settings, toolchain)
         nothing = Job((*job.argv[:1], "-c", "pass"), readable=job.readable)
-        self.run = run_untrusted(sandbox, job, nothing)
-        self.endings = {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in _ENDING.finditer(self.run.stdout)}
+        self.run = run_untrusted(sandbox, job, nothing, signals_in(_ENDING))
+        self.endings = endings_in(_ENDING, self.run)
 
     @cached_property
     def kernels(self) -> Mapping[str, TritonKernel]:
@@ -159,7 +160,12 @@ class _Batch:
                 f"The Python took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
-        if run.memory_exceeded or (how == "none" and run.limit_hit and "memory" in run.limit_hit):
+        killed_for_memory = how == "signal" and what == signal.SIGKILL and what in run.own_signals
+        if (
+            run.memory_exceeded
+            or killed_for_memory
+            or (how == "none" and run.limit_hit and "memory" in run.limit_hit)
+        ):
             return LiftRefusedError(
                 Status.OUT_OF_MEMORY,
                 f"The Python took more than {self.settings.memory_bytes >> 20} MiB of memory on the host.",

@@ -22,6 +22,7 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError
+from evaluator.stages.lift.host_runs import RecordingSandbox
 from evaluator.stages.lift.lifting import Scalars, there
 from evaluator.stages.lift.recorded_steps import plan_of
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
@@ -46,7 +47,7 @@ class LiftedPython:
     settings: Settings
     triton: TritonPackage
     toolchain: Toolchain
-    sandbox: Sandbox
+    sandbox: RecordingSandbox
     cache: Cache
     published: Sequence[Sizes]
     """At other sizes kernels are compiled without assuming that 16 divides one, so that there are few."""
@@ -167,7 +168,9 @@ def lifted_python(
 ) -> LiftedPython:
     """Bind the function of `source` to the problem. Raises LiftRefusedError."""
     binding = bind_python(problem, entry)
-    return LiftedPython(source, entry, problem, binding, arch, settings, triton, toolchain, sandbox, cache, published)
+    # Kernels are compiled in the same sandboxes.
+    held = RecordingSandbox(sandbox, more_s=settings.compile_timeout_s)
+    return LiftedPython(source, entry, problem, binding, arch, settings, triton, toolchain, held, cache, published)
 
 
 def _packed(pair: RecordedPair) -> dict[str, bytes]:

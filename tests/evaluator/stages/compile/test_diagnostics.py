@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from common.contract import Severity
 from evaluator.sandbox.sandbox import JobResult
-from evaluator.stages.compile.compiler_exit import signals_told
+from evaluator.stages.compile.compiler_exit import CompilerRun, crash, out_of_memory, refused, signals_told
 from evaluator.stages.compile.diagnostics import MAX_DIAGNOSTICS, hint, parse_diagnostics, source_lines, unplaced
 
 HEADERS = (Path("/opt/cuda/include"), Path("/usr/include/c++/12"))
@@ -211,3 +212,29 @@ def test_quoted_source_cannot_begin_a_line_of_the_compilers(mark):
 def test_the_ptxs_lines_are_those_that_ptxas_counts():
     ptx = '.file 1 "kernel.cu"\n.entry k()\n{\n// \f \u2028 \v\n.loc 1 7 3\nret;\n}\n'
     assert source_lines(ptx)[6] == 7
+
+
+LINES = {
+    "names of a driver": "clang" * 200_000,
+    "names of a linker": "collect2" * 120_000,
+    "fatal errors": "x:1: Fatal error: " * 55_000 + "memory",
+    "flags": ("k:1:1: warning: " + " [-W" * 990 + "\n") * 250,
+    "paths": "".join("kernel.cu:1:1: warning: " + f" /a/b{number}" * 490 + "\n" for number in range(250)),
+    "files": "".join(f"/a/b{number}:1:1: warning: x\n" for number in range(40_000)),
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_no_text_that_a_compiler_prints_takes_the_square_of_its_length_to_read(kind):
+    """A source has nearly anything printed, and who reads it is a worker, outside of every sandbox."""
+    source = "x" * (1 << 20)
+    run = JobResult(1, None, b"", f"a\n{LINES[kind]}\nb:5:2: warning: #warning no [-Wcpp]\n".encode(), {}, 0.1)
+    began_s = time.process_time()
+    for linked in (False, True):
+        compiled = CompilerRun(1, None, b"", run.stderr, {}, 0.1, witness="start-1", linked=linked)
+        assert not signals_told(compiled)
+        assert not out_of_memory(compiled)
+        refused(compiled)
+        crash(compiled)
+    parse_diagnostics(run.stderr.decode(), source, HEADERS)
+    assert time.process_time() - began_s < 5

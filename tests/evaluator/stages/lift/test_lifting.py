@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from evaluator.receipts.replay import replay
 from evaluator.report.terminal import verdict_card
 from evaluator.seed import Seed
 from evaluator.stages.launch.checked_plan import SizedPlan
+from evaluator.stages.lift import host_runs
 from evaluator.stages.verify.trials import plan_trials
 
 FILES = Path(__file__).parents[3] / "kernels" / "solve"
@@ -156,3 +158,37 @@ def test_a_verdict_says_what_was_lifted_and_comes_out_again(source, dialect, ent
     assert {check.name: check for check in checks}["plan"].outcome is CheckOutcome.SKIPPED
     again = replay(shown, source.encode(), None, toolbox)
     assert verified(again), again
+
+
+SLOW_TO_REFUSE = """\
+#include <csignal>
+#include <unistd.h>
+__global__ void add(const float* a, const float* b, float* c, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+extern "C" void solve(const float* a, const float* b, float* c, int n) {
+  if (n != %d) {
+    usleep(700000);
+    raise(SIGTERM);
+  }
+  add<<<(n + 255) / 256, 256>>>(a, b, c, n);
+}
+"""
+
+
+def test_all_recordings_of_one_submission_have_one_budget_of_time(toolbox, monkeypatch):
+    monkeypatch.setattr(host_runs, "RECORDINGS_S", 3.0)
+    source = SLOW_TO_REFUSE % ADD.example_sizes[0]["n"]
+    planned = built(source, toolbox)
+    began_s = time.monotonic()
+    record_ahead(planned, toolbox, os.urandom(32), timed_too=True)
+    # Each of six refusals would be tried three times: more than twelve seconds.
+    assert time.monotonic() - began_s < 8
+    recorded = planned.checked_plan.recorded
+    last = recorded.at({"n": 77777}, {})
+    assert last.status is Status.TIMEOUT
+    assert "took longer than 3 s for all sizes together" in last.message
+    began_s = time.monotonic()
+    assert recorded.at({"n": 77778}, {}) == last
+    assert time.monotonic() - began_s < 0.1
