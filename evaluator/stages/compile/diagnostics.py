@@ -303,8 +303,8 @@ def _about_missing_semicolon(line: int, lines: list[str]) -> str:
 def _about_missing_header(name: str) -> str:
     if name.startswith(("torch/", "ATen/", "c10/")):
         return (
-            "PyTorch's headers are not here, and host code never runs: submit only the `__global__` kernels, with a "
-            "launch plan in place of the wrapper that called them."
+            "PyTorch's headers are not here for kernels alone: submit a whole extension with its `PYBIND11_MODULE`, "
+            "or only the `__global__` kernels, with a launch plan in place of the wrapper that called them."
         )
     return (
         f"`{name}` is not here: a submission is one file, with the headers of nvcc and no libraries. Put its text "
@@ -315,7 +315,8 @@ def _about_missing_header(name: str) -> str:
 def _about_undefined(name: str, source: str) -> str | None:
     if name in ("import", "def", "from"):
         return (
-            "This looks like Python (Triton, PyTorch): submit the kernels as CUDA C++, with `__global__` functions."
+            "This looks like Python. What is graded of it are Triton kernels with a function `run(…)` that launches "
+            "them and a class `ModelNew` with CUDA kernels; otherwise submit the kernels as CUDA C++."
         )
     for pattern, header in _HEADERS_OF:
         if re.fullmatch(pattern, name) and f"<{header}>" not in source:
