@@ -27,10 +27,11 @@ _READ_ELSEWHERE: Final = (
     "ASSAY_KEY",
     "ASSAY_NCU",
     "ASSAY_NVCC",
+    "ASSAY_REFEREE_PROFILE",
     "ASSAY_SANDBOX_IMAGE",
     "ASSAY_SIGNING_KEY_FILE",
 )
-"""Read where they are needed: by the toolchain, the GPU's tools, the command line, the sandbox."""
+"""Read where they are needed: by the toolchain, the GPU's tools and referee, the command line, the sandbox."""
 _NOT_OURS: Final = re.compile(
     "ASSAY_(?:TEST|SOAK|TRAIN|TRAINER)(?:_[A-Z_]+)?"
     "|ASSAY_(?:BASE|CUDA|GPU_COUNT|GPU_IMAGE|PUBLISH|SERVICE_IMAGE|COMPILE_PROCESSES|SIM_PROCESSES|TOKEN)"

@@ -37,6 +37,7 @@ from evaluator.errors import GpuError, InfrastructureError, JobKilledError, Usag
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
 from evaluator.pipeline.gpu.references import References
+from evaluator.pipeline.gpu.stack_samples import sampled
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.problems.arrays import Rng
@@ -294,7 +295,8 @@ def main() -> None:
         listener.listen(1024)
         log.info("the referee of %s is ready", wanted.gpu)
         try:
-            serve(listener, services, wanted.idle_s)
+            with sampled():
+                serve(listener, services, wanted.idle_s)
         finally:
             wanted.socket.unlink(missing_ok=True)
 
