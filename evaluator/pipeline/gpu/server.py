@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from common.contract.timing import DeviceState
+from evaluator.backends.gpu.checks import KERNELS, RESULT_BYTES, THREADS, DeviceChecks
+from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
 from evaluator.backends.gpu.session import GpuRuntime
@@ -36,6 +38,7 @@ from evaluator.disk_cache import Cache
 from evaluator.errors import GpuError, InfrastructureError, JobKilledError, UsageError
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
+from evaluator.pipeline.gpu.own_code import own_code
 from evaluator.pipeline.gpu.references import References
 from evaluator.pipeline.gpu.stack_samples import sampled
 from evaluator.pipeline.progress import Progress, ProgressCallback
@@ -220,7 +223,10 @@ class GpuRefereeServices:
             self.baseline: Baseline = timed
             cache, driver = Cache(data_dir / "cache", cache_bytes), self.state().driver or ""
             self.references = References(place, cache, uuid, driver, timed.probe)
-            self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
+            image = own_code(cache, self._gpu().arch)
+            device = tensors.ChecksDevice(image, KERNELS, THREADS, RESULT_BYTES) if image is not None else None
+            own_checks = DeviceChecks(device) if device is not None else None
+            self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner, own_checks)
         except BaseException:
             pool.close()
             raise
@@ -228,10 +234,14 @@ class GpuRefereeServices:
     def rng(self, seed: int) -> Rng:
         return self._tensors.TorchRng(seed, "cuda")
 
-    def state(self) -> DeviceState:
+    def _gpu(self) -> Gpu:
         gpu = next((gpu for gpu in self._health.gpus() if gpu.uuid == self._uuid), None)
         if gpu is None:
             raise GpuError(f"The GPU {self._uuid} is gone.", "Look at `dmesg | grep Xid`; it may need a restart.")
+        return gpu
+
+    def state(self) -> DeviceState:
+        gpu = self._gpu()
         now = self._health.device_state(self._uuid, own=(os.getpid(),))
         return DeviceState(
             name=gpu.name,

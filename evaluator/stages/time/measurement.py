@@ -161,7 +161,7 @@ class _TimingHarness:
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
         checked = self.next_check == 0 or (self.baseline_timer is None and self.given is None)
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
-        outcome = self.examination.execute(self.sized_plan, inputs, POISON, look=checked)
+        outcome = self._executed(inputs, checked)
         self._read()
         ruling = self.examination.fault_ruling(outcome, self.trial)
         if ruling is None and checked:
@@ -183,6 +183,15 @@ class _TimingHarness:
                 self.empty.append(self._times(self.session.run(_EMPTY)))
         return None
 
+    def _executed(self, inputs: Arrays, look: bool) -> RunOutcome:
+        """One run of the plan, with nothing else on the device; a sketch looks at its answer by itself."""
+        trial = self.trial if look and self.problem.sketch is None else None
+        began_s = time.monotonic()
+        outcome = self.examination.execute(self.sized_plan, inputs, POISON, look=look, wanted_by=trial, quiet=True)
+        if outcome.looked is not None and outcome.times_us is not None:
+            self.checks_s += time.monotonic() - began_s - outcome.times_us[2] / 1e6
+        return outcome
+
     def _baseline_started(self, outcome: RunOutcome) -> Reading:
         if self.baseline_timer is None:
             # The baseline reads the very memory that the submission read; it is the same in every run.
@@ -194,7 +203,7 @@ class _TimingHarness:
         """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
         self._read()
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
-        outcome = self.examination.execute(self.sized_plan, inputs, POISON)
+        outcome = self._executed(inputs, True)
         return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
 
     def checked(self) -> tuple[Trial, ...]:
@@ -256,7 +265,7 @@ class _TimingHarness:
     def _compared(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
         outputs = self.examination.tensors(outcome, self.sized_plan)
         if self.problem.sketch is None:
-            return self.examination.judge(self.trial, inputs, outputs)
+            return self.examination.judge(self.trial, inputs, outputs, outcome)
         found = self.problem.sketch(self.rng, inputs, outputs, self.sizes, self.problem.tolerance)
         # What the sketch finds is looked at element by element, so that the verdict can say where it is wrong.
         return None if found.passed else self.examination.judge(self.trial, inputs, outputs)

@@ -16,7 +16,7 @@ _OnHost: TypeAlias = NDArray[Any]
 _HEAT_CELLS: Final = 48
 _TINY: Final = 2.0**-1022
 """Smallest normal float64."""
-_SURELY_RIGHT: Final = 1 - 2.0**-40
+SURELY_RIGHT: Final = 1 - 2.0**-40
 """An error over the allowed one that roundings cannot have brought below 1. A NaN is not below it."""
 
 
@@ -68,7 +68,7 @@ def _judge(actual: Array, expected: Expected, tolerance: Tolerance) -> _Judged:
         # `_TINY` changes no allowance but 0, of which it makes something to divide 0 by.
         ratio = error / (allowed + _TINY)
         worst = float(xp.max(ratio))
-        if worst < _SURELY_RIGHT:
+        if worst < SURELY_RIGHT:
             return _Judged(worst, None, wanted, ratio)
         right = error <= allowed
         if bool(xp.all(right)):
