@@ -113,6 +113,22 @@ class DeviceChecks:
     def __init__(self, device: Device) -> None:
         self._device = device
 
+    def works(self, memory: Tensor, values: Tensor) -> bool:
+        """Whether the device does as this code says: tried at the start, on 4 KiB of memory and some float64 values.
+
+        A driver or a compiler that errs here would err in every verdict.
+        """
+        word = 0x0123456789ABCDEF
+        self.write([fill(memory[:1000], word), copy(memory[1000:2000], memory[2000:3000])])
+        exact = Compared(values, Expected(values, values), Tolerance(1.0, 0.0, ""))
+        off = Compared(values, Expected(values + 0.5 * values.abs(), values.abs()), Tolerance(1.0, 0.0, ""))
+        right = [holds(memory[:1000], word), same(memory[1000:2000], memory[2000:3000])]
+        wrong = [holds(memory[1:1001], word), same(memory[:1000], memory[1000:2000])]
+        found, worst = self.look([*right, *wrong], {"exact": exact, "off": off})
+        return (
+            found == [False, False, True, True] and worst is not None and worst["exact"] == 0 and 0 < worst["off"] < 1
+        )
+
     def write(self, stretches: Sequence[Stretch]) -> None:
         """Queue fills and copies, which may not overlap."""
         for first in range(0, len(stretches), MOST_STRETCHES):

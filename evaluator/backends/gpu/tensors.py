@@ -108,7 +108,10 @@ class ChecksDevice:
     ) -> None:
         for place, tensor in pointers:
             _ADDRESS.pack_into(parameters, place, tensor.data_ptr())
-        self._kernels[kernel].launch(grid, self._threads, parameters, _stream().cuda_stream)
+        try:
+            self._kernels[kernel].launch(grid, self._threads, parameters, _stream().cuda_stream)
+        except driver.DriverError as error:
+            raise GpuError(f"The referee's own device code could not be launched ({error}).", "Try again.") from error
 
     def results(self) -> torch.Tensor:
         return self._results.zero_()
@@ -127,6 +130,12 @@ def empty_like(memory: torch.Tensor) -> torch.Tensor:
 def shaped(memory: torch.Tensor, dtype: DType, shape: Sequence[int]) -> torch.Tensor:
     """uint8 memory as elements of a type in a shape."""
     return memory.view(dtype_in(torch_namespace, dtype)).reshape(shape)
+
+
+def memory_and_values() -> tuple[torch.Tensor, torch.Tensor]:
+    """4 KiB and a thousand float64 values on the first visible GPU, to try device code on."""
+    memory = torch.arange(4096, device="cuda").remainder(251).to(torch.uint8)
+    return memory, torch.linspace(-3.0, 5.0, 1000, dtype=torch.float64, device="cuda")
 
 
 def any_true(masks: Sequence[torch.Tensor]) -> list[bool]:

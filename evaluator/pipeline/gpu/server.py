@@ -223,13 +223,25 @@ class GpuRefereeServices:
             self.baseline: Baseline = timed
             cache, driver = Cache(data_dir / "cache", cache_bytes), self.state().driver or ""
             self.references = References(place, cache, uuid, driver, timed.probe)
-            image = own_code(cache, self._gpu().arch)
-            device = tensors.ChecksDevice(image, KERNELS, THREADS, RESULT_BYTES) if image is not None else None
-            own_checks = DeviceChecks(device) if device is not None else None
+            own_checks = self._own_checks(cache)
             self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner, own_checks)
         except BaseException:
             pool.close()
             raise
+
+    def _own_checks(self, cache: Cache) -> DeviceChecks | None:
+        """Device code of ours, where it can be had and does what it should; else array code does the same."""
+        image = own_code(cache, self._gpu().arch)
+        if image is None:
+            return None
+        try:
+            own_checks = DeviceChecks(self._tensors.ChecksDevice(image, KERNELS, THREADS, RESULT_BYTES))
+            if own_checks.works(*self._tensors.memory_and_values()):
+                return own_checks
+            log.error("the referee's own device code computes something else than it should: array code is used")
+        except GpuError as fault:
+            log.error("the referee's own device code cannot be used, so array code is: %s", fault)
+        return None
 
     def rng(self, seed: int) -> Rng:
         return self._tensors.TorchRng(seed, "cuda")

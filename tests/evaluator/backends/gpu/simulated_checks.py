@@ -1,4 +1,4 @@
-"""The referee's own device code on Assay's simulator: tensors on the host, each storage a buffer of the run."""
+"""The referee's own device code on tensors of the host: on Assay's simulator, and on a GPU that has copies of them."""
 
 import ctypes
 import functools
@@ -63,3 +63,37 @@ class SimulatedDevice:
 
     def close(self):
         self._session.__exit__(None, None, None)
+
+
+class RealDevice:
+    """`checks.Device` on a GPU, which gets a copy of each storage for each launch."""
+
+    def __init__(self):
+        from evaluator.backends.gpu.device.health import gpus
+        from evaluator.backends.gpu.tensors import ChecksDevice
+
+        image = compiled(find_toolchain(), gpus()[0].arch, "cubin")
+        self._device = ChecksDevice(image, KERNELS, THREADS, RESULT_BYTES)
+        self._results = torch.zeros(RESULT_BYTES, dtype=torch.uint8)
+
+    def launch(self, kernel, grid, parameters, pointers):
+        storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for _, tensor in pointers}
+        held = {
+            start: torch.frombuffer((ctypes.c_uint8 * storage.nbytes()).from_address(start), dtype=torch.uint8)
+            for start, storage in storages.items()
+        }
+        there = {start: memory.cuda() for start, memory in held.items()}
+        moved = []
+        for place, tensor in pointers:
+            start = tensor.untyped_storage().data_ptr()
+            moved.append((place, there[start][tensor.data_ptr() - start :]))
+        self._device.launch(kernel, grid, parameters, moved)
+        torch.cuda.synchronize()
+        for start, memory in held.items():
+            memory.copy_(there[start])
+
+    def results(self):
+        return self._results.zero_()
+
+    def read(self):
+        return self._results.numpy().tobytes()

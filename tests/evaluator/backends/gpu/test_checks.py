@@ -5,7 +5,8 @@ import math
 
 import pytest
 import torch
-from simulated_checks import SimulatedDevice
+from host_checks import HostDevice
+from simulated_checks import RealDevice, SimulatedDevice
 
 from evaluator.backends.gpu.checks import Compared, DeviceChecks, copy, fill, holds, poisoned, same
 from evaluator.backends.gpu.tensors import TorchRng
@@ -18,13 +19,24 @@ WORD = 0x1122334455667788
 
 
 @pytest.fixture(scope="module")
-def device(toolbox):
+def simulated(toolbox):
     with contextlib.closing(SimulatedDevice(toolbox.simulator)) as device:
         yield device
 
 
-@pytest.fixture
-def checks(device):
+@pytest.fixture(scope="module")
+def real():
+    return RealDevice()
+
+
+@pytest.fixture(params=["simulator", "host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def checks(request):
+    """The device code as it is, and the stand-in for it that tests of sessions have."""
+    if request.param == "gpu":
+        return DeviceChecks(request.getfixturevalue("real"))
+    if request.param == "host":
+        return DeviceChecks(HostDevice())
+    device = request.getfixturevalue("simulated")
     device.renew()  # its process has so much time for all that it does
     return DeviceChecks(device)
 
@@ -202,3 +214,11 @@ def test_what_the_kernel_does_not_know_is_left_to_array_code(checks):
     for actual, expected in strange:
         tolerance = Tolerance(1.0, 0.0, "")
         assert checks.look([], {"y": Compared(actual, expected, tolerance)})[1] is None
+
+
+def test_a_device_is_tried_before_it_is_trusted(checks, monkeypatch):
+    memory = (torch.arange(4096) % 251).to(torch.uint8)
+    values = torch.linspace(-3.0, 5.0, 1000, dtype=torch.float64)
+    assert checks.works(memory, values)
+    monkeypatch.setattr(checks._device, "launch", lambda *launch: None)
+    assert not checks.works(memory, values)

@@ -7,10 +7,12 @@ import threading
 from dataclasses import replace
 
 import pytest
+from host_checks import HostDevice
 from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
+from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import Channel
 from evaluator.backends.session import Pointer, Program, UnsupportedError
@@ -28,12 +30,13 @@ from evaluator.stages.time.statistics import Pooled
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
 
 
-@pytest.fixture(scope="module")
-def referee(tmp_path_factory):
+@pytest.fixture(scope="module", params=[False, True], ids=["array code", "own device code"])
+def referee(tmp_path_factory, request):
     settings = MachineSettings(tmp_path_factory.mktemp("data"))
     made = GpuReferee(GPU, settings)
     made._socket.parent.mkdir(parents=True)
-    services = StandInServices(selftest.choose(settings.data_dir / "work"))
+    own_checks = DeviceChecks(HostDevice()) if request.param else None
+    services = StandInServices(selftest.choose(settings.data_dir / "work"), own_checks=own_checks)
     with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
