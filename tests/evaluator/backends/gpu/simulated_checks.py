@@ -1,4 +1,4 @@
-"""The referee's own device code on tensors of the host: on Assay's simulator, and on a GPU that has copies of them."""
+"""The referee's own device code on tensors of the host: on Assay's simulator, and on a GPU with copies of them."""
 
 import ctypes
 import functools
