@@ -85,7 +85,7 @@ class MachineSettings:
     ] = "auto"
     """Isolation of untrusted work."""
     gpu: Annotated[str, _variable("ASSAY_GPU")] = ""
-    """The GPU to grade on, by UUID or number; empty takes the first."""
+    """The GPUs to grade on, by UUID or number, with commas between them; empty takes all of the first one's kind."""
     jobs_per_runner: Annotated[_Whole, _variable("ASSAY_JOBS_PER_RUNNER", "a number of jobs", 1)] = 1
     """How many programs one CUDA context serves; 1 gives each its own."""
     runners_ahead: Annotated[_Whole, _variable("ASSAY_RUNNERS_AHEAD", "a number of contexts", 1)] = 2

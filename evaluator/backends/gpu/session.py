@@ -37,6 +37,10 @@ _FLUSH_L2_TIMES: Final = 3
 _MIN_L2_BYTES: Final = 16 << 20
 
 
+class UnfitError(GpuError):
+    """The GPU did not pass its check, so no program was loaded."""
+
+
 @dataclass
 class Slot:
     """Memory that referee and runner share, and the runner that has it mapped."""
@@ -185,9 +189,10 @@ class GpuRuntime:
             if not np.array_equal(written.view(np.uint32), right.astype(np.uint32)):
                 raise GpuError("The GPU computed a known sum wrong.", "Look at its ECC errors, and replace it.")
         except (RunnerError, RunnerHungError, GpuError) as error:
-            self.quarantine = str(gpu_fault("The GPU failed its check", error))
+            failed = gpu_fault("The GPU failed its check", error)
+            self.quarantine = str(failed)
             self.pool.end(runner)
-            raise gpu_fault("The GPU failed its check", error) from error
+            raise UnfitError(str(failed), failed.remedy) from error
         self.quarantine = None
         self._doubt = False
         self.pool.release(runner)
@@ -270,7 +275,7 @@ class GpuSession:
         if self._unloadable is not None:
             self._die()
             return RunOutcome({}, self._unloadable)
-        plan, where = self._plan(run)
+        plan, where, awaited = self._plan(run)
         if run.steps:
             self._write(run, where)
         else:
@@ -278,6 +283,11 @@ class GpuSession:
             # the referee does something on the GPU, as before every launch: then the runner waits for its turn.
             self._word.clone()
             synchronize(self._word)
+        if awaited:
+            try:
+                self._runner.answer("plan")
+            except (RunnerError, RunnerHungError) as error:
+                raise gpu_fault("A plan could not be prepared", error) from error
         started_us = time.perf_counter_ns() / 1000
         wanted = None
         try:
@@ -322,20 +332,22 @@ class GpuSession:
             return replace(outcome, contents=self._taken_over(run, where), fault=self._trespass(where))
         return replace(outcome, contents=contents, looked=looked)
 
-    def _plan(self, run: PlanRun) -> tuple[int, Layout]:
+    def _plan(self, run: PlanRun) -> tuple[int, Layout, bool]:
+        """The plan's number with the runner, where its buffers are, and whether the runner is preparing it now.
+
+        It does so while the contents are written.
+        """
         key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
-        if key not in self._plans:
+        new = key not in self._plans
+        if new:
             where = layout(run.buffers, self._slot.memory.size_bytes)
             if where.size_bytes > self._slot.memory.size_bytes:
                 raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
             number = len(self._plans)
             steps = [step_order(step, where, self._entries) for step in run.steps]
-            try:
-                self._runner.ask({"order": "plan", "id": number, "steps": steps})
-            except (RunnerError, RunnerHungError) as error:
-                raise gpu_fault("A plan could not be prepared", error) from error
+            self._runner.tell({"order": "plan", "id": number, "steps": steps})
             self._plans[key] = (number, where)
-        return self._plans[key]
+        return (*self._plans[key], new)
 
     def _write(self, run: PlanRun, where: Layout) -> None:
         content = self._slot.memory.content

@@ -29,7 +29,7 @@ from evaluator.backends.gpu.checks import KERNELS, RESULT_BYTES, THREADS, Device
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
-from evaluator.backends.gpu.session import GpuRuntime
+from evaluator.backends.gpu.session import GpuRuntime, UnfitError
 from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
@@ -131,9 +131,21 @@ def _answer(
     """One job from its request to the grader's answer."""
     started_s = time.monotonic()
 
+    begun = False
+
     def open_session(checked_plan: CheckedPlan, memory_bytes: int) -> Session:
+        nonlocal begun
         attributes = _needs_attributes(checked_plan)
-        return services.runtime.open(request.program, attributes, memory_bytes, leaves_traces=request.local_memory)
+        try:
+            session = services.runtime.open(
+                request.program, attributes, memory_bytes, leaves_traces=request.local_memory
+            )
+        except UnfitError as unfit:
+            if begun:  # it may be what this job did
+                raise GpuError(str(unfit), unfit.remedy) from unfit
+            raise
+        begun = True
+        return session
 
     def judge() -> JudgeResult:
         return judge_and_time(request, open_session, services.rng, baseline, report, services.instruments)
@@ -162,7 +174,8 @@ def _ended(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except InfrastructureError as fault:
         log.warning("a job failed through our fault: %s", fault)
         killed = isinstance(fault, JobKilledError) or getattr(fault, "killed_from_outside", False)
-        return {"fault": {"message": str(fault), "remedy": fault.remedy, "killed": killed}}
+        unfit = isinstance(fault, UnfitError)
+        return {"fault": {"message": str(fault), "remedy": fault.remedy, "killed": killed, "unfit": unfit}}
     except ChannelClosedError:
         raise
     except Exception as error:  # a defect that one job meets ends that job, not those of all others

@@ -14,6 +14,7 @@ from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.device.health import Gpu
+from evaluator.backends.gpu.session import GpuSession
 from evaluator.backends.gpu.runner.channel import Channel
 from evaluator.backends.session import Pointer, Program, UnsupportedError
 from evaluator.errors import GpuError, UsageError
@@ -120,6 +121,20 @@ def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
     assert measurement.sizes == {"n": 3000}
     result = timed(judge_request("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us))
     assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
+
+
+@pytest.mark.parametrize(("long_us", "warm_ups"), [(1e9, 3), (1000.0, 1)])
+def test_a_launch_that_takes_long_is_one_warm_up(referee, monkeypatch, long_us, warm_ups):
+    quiet, run_before = [], GpuSession.run
+
+    def run(session, asked):
+        quiet.append(asked.quiet)
+        return run_before(session, asked)
+
+    monkeypatch.setattr(GpuSession, "run", run)
+    monkeypatch.setattr("evaluator.stages.time.measurement._LONG_US", long_us)
+    measurement = judged(referee, "slow").look.measurement  # 2 ms
+    assert sum(quiet) == warm_ups + len(measurement.event_us) + 1  # the last one is looked at and not counted
 
 
 def test_timing_can_be_left_out(referee):
