@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.contract import Mismatch
-from evaluator.problems.arrays import Array, namespace, to_numpy, widened
+from evaluator.problems.arrays import Array, element_bytes, namespace, to_numpy, widened
 from evaluator.problems.problem import Expected, Tolerance
 
 _OnHost: TypeAlias = NDArray[Any]
@@ -255,6 +255,38 @@ def heat(wrong: _OnHost) -> tuple[tuple[float, ...], ...]:
         plane, weight = np.add.reduceat(plane, edges, axis=axis), np.add.reduceat(weight, edges, axis=axis)
     share = np.divide(plane, weight, out=np.zeros_like(plane), where=weight > 0)
     return tuple(tuple(round(float(cell), 4) for cell in row) for row in share)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two runs on the same input, with different undefined memory, gave other bits."""
+
+    output: str
+    element: int
+    """The first that counts."""
+    unwritten: bool
+    """Whether it holds in both what undefined memory was made of."""
+    count: int
+    """Elements of this output that differ."""
+    total: int
+
+
+def first_difference(
+    first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int], unwritten_too: bool
+) -> Difference | None:
+    """The first difference of two runs; `unwritten_too`: also of elements that hold poison in both."""
+    for name, one in first.items():
+        xp = namespace(one)
+        differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
+        if not bool(xp.any(differing)):
+            continue
+        differ = to_numpy(differing).reshape(-1)
+        unwritten = to_numpy(is_poison(one, poisons[0]) & is_poison(second[name], poisons[1])).reshape(-1)
+        elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
+        if len(elements):
+            element = int(elements[0])
+            return Difference(name, element, bool(unwritten[element]), int(differ.sum()), differ.size)
+    return None
 
 
 def all_written(first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int]) -> bool:

@@ -8,22 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session, Wanted, Watch
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
+from evaluator.problems.arrays import Array, Rng, dtype_in, namespace, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.comparison import (
-    SURELY_RIGHT,
-    Comparison,
-    all_written,
-    compare_output,
-    in_words,
-    is_poison,
-)
+from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, first_difference, in_words
 from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
@@ -39,6 +30,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
+from evaluator.stages.verify.trial_contents import TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
 from evaluator.stages.verify.weak_memory import (
@@ -64,13 +56,6 @@ _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was u
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
 
 
-def _poisoned(outcome: RunOutcome, outputs: Mapping[str, Array]) -> bool:
-    """Whether an element of an output still consists of poison."""
-    if outcome.looked is not None:
-        return outcome.looked.poisoned
-    return any(bool(is_poison(array, POISON).any()) for array in outputs.values())
-
-
 class Examination:
     """The trials of one evaluation and what they gave so far."""
 
@@ -87,6 +72,7 @@ class Examination:
         self.problem = checked_plan.problem
         self.session = session
         self.rng = rng
+        self.contents = TrialContents(self.problem, rng, POISON)
         self.settings = settings
         self.planned = planned
         self.left_out: list[str] = []
@@ -120,8 +106,6 @@ class Examination:
         self._turns = PoisonTurns(seed)
         self._other_poison = POISON
         self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
-        self._next: PlannedTrial | None = None
-        self._drawn: tuple[PlannedTrial, Arrays] | None = None
 
     def verified(self, ruling: Ruling | None) -> Verified:
         """Everything seen, as the verdict will show it."""
@@ -156,26 +140,9 @@ class Examination:
         `following`: the trial that comes next, whose inputs can be drawn while this one's program runs.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        inputs = self._inputs(trial)
-        self._next = following
+        inputs = self.contents.inputs(trial, following)
         ruling = self._examine(trial, sized_plan, inputs)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
-
-    def _inputs(self, trial: PlannedTrial) -> Arrays:
-        """A trial's inputs, drawn now unless they were before."""
-        drawn, self._drawn = self._drawn, None
-        if drawn is not None and drawn[0] is trial:
-            return drawn[1]
-        return trial.distribution.draw(self.rng, trial.sizes)
-
-    def _wanted(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Wanted:
-        """What the outputs should be; and while the program of this trial runs, the inputs of the next one."""
-        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
-        following, self._next = self._next, None
-        if following is not None:
-            self._drawn = following, following.distribution.draw(self.rng, following.sizes)
-        outputs = (buffer for buffer in sized_plan.buffers if buffer.role == "output")
-        return Wanted(expected, trial.tolerance, {one.name: (one.dtype, one.shape) for one in outputs})
 
     def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
         self.watching.undefined = None
@@ -193,7 +160,7 @@ class Examination:
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
         # from what is undefined".
-        if cheap or _poisoned(first, outputs):
+        if cheap or poisoned(first, outputs, POISON):
             self.twice += cheap
             watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
             ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
@@ -256,7 +223,7 @@ class Examination:
 
     def is_right(self, outcome: RunOutcome, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> bool:
         """Whether it ended, and with an answer that the trial accepts."""
-        return outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan))
+        return outcome.fault is None and self.contents.right(trial, inputs, self.tensors(outcome, sized_plan))
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -269,7 +236,7 @@ class Examination:
             if outcome.fault is not None:
                 return ruling
             outputs = self.tensors(outcome, sized_plan)
-            if self._right(trial, inputs, outputs):
+            if self.contents.right(trial, inputs, outputs):
                 message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
                 return replace(ruling, message=message, hint=REGISTERS_HINT)
             if draw != _PLAIN:
@@ -314,7 +281,7 @@ class Examination:
                 # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
                 # that shares out work by the multiprocessor.
                 self.deterministic = False
-                return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
+                return None if self.contents.right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
@@ -342,12 +309,6 @@ class Examination:
         self.hazards.update(dict.fromkeys(seen.hazards))
         self.fault = seen.fault or self.fault
         return seen.ruling
-
-    def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
-        """Whether these are what the oracle gives."""
-        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
-        compared = (compare_output(n, a, expected[n], trial.tolerance, POISON) for n, a in outputs.items())
-        return all(comparison.mismatch is None for comparison in compared)
 
     def execute(
         self,
@@ -380,7 +341,7 @@ class Examination:
 
         def wanted() -> Wanted:
             assert wanted_by is not None
-            return self._wanted(wanted_by, sized_plan, inputs)
+            return self.contents.wanted(wanted_by, sized_plan, inputs)
 
         run = PlanRun(
             buffers,
@@ -478,41 +439,30 @@ class Examination:
         `known`: the first element of each output that nobody wrote, where the second run was watched. What holds the
         pattern of undefined memory, and was written, was copied or computed from such memory.
         """
-        for name, one in first.items():
-            xp = namespace(one)
-            differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
-            if not bool(xp.any(differing)):
-                continue
-            differ = to_numpy(differing).reshape(-1)
-            both = is_poison(one, POISON) & is_poison(second[name], self._other_poison)
-            unwritten = to_numpy(both).reshape(-1)
-            elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
-            if not len(elements):
-                continue
-            element = int(elements[0])
-            all_written = known.get(name, 0) is None
-            undefined = self.watching.undefined
-            if unwritten[element] and not all_written:
-                element = known.get(name) or element
-                return Ruling(
-                    Status.INCORRECT,
-                    Phase.VERIFY,
-                    f"At {trial.place}: {name}[{element}] was never written "
-                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
-                    f"{self._reader()}",
-                    undefined.remedy if undefined else UNWRITTEN_HINT,
-                )
-            unset = self.session.unset_lines if undefined is None else ()
-            later = later_launch(undefined, self.checked_plan)
+        found = first_difference(first, second, (POISON, self._other_poison), unwritten_too)
+        if found is None:
+            return None
+        name, element, undefined = found.output, found.element, self.watching.undefined
+        if found.unwritten and known.get(name, 0) is not None:
+            element = known.get(name) or element
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
-                f"At {trial.place}: {name}[{element}] {origin(undefined, name, bool(unset))}: two runs on the "
-                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
-                f"elements.{self._reader(unset)}",
-                how_to_initialise(undefined, name, self._temporaries(), later, bool(unset)),
+                f"At {trial.place}: {name}[{element}] was never written "
+                f"({found.count} of {found.total} elements differ between two runs on the same input)."
+                f"{self._reader()}",
+                undefined.remedy if undefined else UNWRITTEN_HINT,
             )
-        return None
+        unset = self.session.unset_lines if undefined is None else ()
+        later = later_launch(undefined, self.checked_plan)
+        return Ruling(
+            Status.INCORRECT,
+            Phase.VERIFY,
+            f"At {trial.place}: {name}[{element}] {origin(undefined, name, bool(unset))}: two runs on the "
+            f"same input, with different undefined memory, differ in {found.count} of {found.total} "
+            f"elements.{self._reader(unset)}",
+            how_to_initialise(undefined, name, self._temporaries(), later, bool(unset)),
+        )
 
     def _temporaries(self) -> set[str]:
         return {temporary.name for temporary in self.checked_plan.plan.temporaries}
@@ -538,9 +488,8 @@ class Examination:
 
         `outcome`: of the run that gave the outputs. What its session has seen to be right is not compared again.
         """
-        worst = outcome.looked.worst if outcome is not None and outcome.looked is not None else None
-        if worst and set(worst) == set(outputs) and all(error < SURELY_RIGHT for error in worst.values()):
-            self.trials.append(trial_of(trial, True, Comparison(max(worst.values()), None)))
+        if outcome is not None and (right := surely_right(outcome, outputs)):
+            self.trials.append(trial_of(trial, True, right))
             return None
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         comparisons: list[Comparison] = []

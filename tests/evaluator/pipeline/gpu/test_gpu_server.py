@@ -14,8 +14,8 @@ from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.device.health import Gpu
-from evaluator.backends.gpu.session import GpuSession
 from evaluator.backends.gpu.runner.channel import Channel
+from evaluator.backends.gpu.session import GpuSession
 from evaluator.backends.session import Pointer, Program, UnsupportedError
 from evaluator.errors import GpuError, UsageError
 from evaluator.pipeline.gpu.client import GpuReferee
