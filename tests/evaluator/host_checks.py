@@ -1,6 +1,6 @@
 """The referee's own device code in plain Python on the host: for sessions, whose memory is too large to simulate.
 
-`test_checks.py` holds it against the real code on the simulator.
+`test_own_checks.py` holds it against the real code on the simulator.
 """
 
 import struct
@@ -16,7 +16,7 @@ _TYPES = (
 
 
 class HostDevice:
-    """`checks.Device` on tensors of the host."""
+    """`checks.ChecksLauncher` on tensors of the host."""
 
     def __init__(self):
         self._results = torch.zeros(RESULT_BYTES, dtype=torch.uint8)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from evaluator.problems.problem import Expected, Tolerance
 
@@ -57,30 +57,30 @@ class Stretch:
     word: int = 0
     item_bytes: int = 1
 
+    @classmethod
+    def fill(cls, at: Tensor, word: int) -> Self:
+        """Eight bytes again and again, by the address: the byte at a multiple of eight is the word's lowest one."""
+        return cls(_FILL, at, word=word)
 
-def fill(at: Tensor, word: int) -> Stretch:
-    """Eight bytes again and again, by the address: the byte at a multiple of eight is the word's lowest one."""
-    return Stretch(_FILL, at, word=word)
+    @classmethod
+    def copy(cls, at: Tensor, source: Tensor) -> Self:
+        """As many bytes of `source`."""
+        return cls(_COPY, at, source)
 
+    @classmethod
+    def holds(cls, at: Tensor, word: int) -> Self:
+        """Found where it is not what `fill` leaves."""
+        return cls(_HOLDS, at, word=word)
 
-def copy(at: Tensor, source: Tensor) -> Stretch:
-    """As many bytes of `source`."""
-    return Stretch(_COPY, at, source)
+    @classmethod
+    def same(cls, at: Tensor, other: Tensor) -> Self:
+        """Found where a bit differs from `other`."""
+        return cls(_SAME, at, other)
 
-
-def holds(at: Tensor, word: int) -> Stretch:
-    """Found where it is not what `fill` leaves."""
-    return Stretch(_HOLDS, at, word=word)
-
-
-def same(at: Tensor, other: Tensor) -> Stretch:
-    """Found where a bit differs from `other`."""
-    return Stretch(_SAME, at, other)
-
-
-def poisoned(at: Tensor, poison: int, item_bytes: int) -> Stretch:
-    """Found where an element consists of the byte `poison` alone."""
-    return Stretch(_POISON, at, word=poison, item_bytes=item_bytes)
+    @classmethod
+    def poisoned(cls, at: Tensor, poison: int, item_bytes: int) -> Self:
+        """Found where an element consists of the byte `poison` alone."""
+        return cls(_POISON, at, word=poison, item_bytes=item_bytes)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Compared:
     tolerance: Tolerance
 
 
-class Device(Protocol):
+class ChecksLauncher(Protocol):
     """What launches the kernels."""
 
     def launch(
@@ -110,7 +110,7 @@ class Device(Protocol):
 class DeviceChecks:
     """Memory and outputs of runs, on one device. Not for several threads at once."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: ChecksLauncher) -> None:
         self._device = device
 
     def works(self, memory: Tensor, values: Tensor) -> bool:
@@ -119,11 +119,11 @@ class DeviceChecks:
         A driver or a compiler that errs here would err in every verdict.
         """
         word = 0x0123456789ABCDEF
-        self.write([fill(memory[:1000], word), copy(memory[1000:2000], memory[2000:3000])])
+        self.write([Stretch.fill(memory[:1000], word), Stretch.copy(memory[1000:2000], memory[2000:3000])])
         exact = Compared(values, Expected(values, values), Tolerance(1.0, 0.0, ""))
         off = Compared(values, Expected(values + 0.5 * values.abs(), values.abs()), Tolerance(1.0, 0.0, ""))
-        right = [holds(memory[:1000], word), same(memory[1000:2000], memory[2000:3000])]
-        wrong = [holds(memory[1:1001], word), same(memory[:1000], memory[1000:2000])]
+        right = [Stretch.holds(memory[:1000], word), Stretch.same(memory[1000:2000], memory[2000:3000])]
+        wrong = [Stretch.holds(memory[1:1001], word), Stretch.same(memory[:1000], memory[1000:2000])]
         found, worst = self.look([*right, *wrong], {"exact": exact, "off": off})
         return (
             found == [False, False, True, True] and worst is not None and worst["exact"] == 0 and 0 < worst["off"] < 1

@@ -380,16 +380,16 @@ class GpuSession:
         content = self._slot.memory.content
         wanted = []
         if where is not self._guarded:
-            wanted += [checks.fill(content[start:end], self._word_number) for start, end in where.guards()]
+            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in where.guards()]
         for buffer, place in zip(run.buffers, where.places, strict=True):
             target = content[place.offset : place.end]
             if buffer.content is not None:
                 given = buffer.content.reshape(-1).view(target.dtype)
-                wanted.append(checks.copy(target, given.to(target.device)))
+                wanted.append(checks.Stretch.copy(target, given.to(target.device)))
             elif buffer.role == "output" or run.poison_elsewhere is None:
-                wanted.append(checks.fill(target, run.poison * _EACH_BYTE))
+                wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
             elif not (run.keeps and where is self._last):
-                wanted.append(checks.fill(target, run.poison_elsewhere * _EACH_BYTE))
+                wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
         return wanted
 
     def _looked(self, run: PlanRun, where: Layout, wanted: Wanted | None) -> tuple[dict[str, Any], Looked | None]:
@@ -406,20 +406,20 @@ class GpuSession:
             return {}, None
         contents = {buffer.name: memory[buffer.name] for buffer in inputs}
         contents |= {buffer.name: empty_like(memory[buffer.name]) for buffer in outputs}
-        stretches = [checks.holds(content[start:end], self._word_number) for start, end in guards]
+        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
         stretches += [
-            checks.same(memory[one.name], one.content.reshape(-1).view(content.dtype).to(content.device))
+            checks.Stretch.same(memory[one.name], one.content.reshape(-1).view(content.dtype).to(content.device))
             for one in inputs
             if one.content is not None
         ]
         kept = len(stretches)
-        stretches += [checks.poisoned(memory[one.name], run.poison, one.item_bytes) for one in outputs]
+        stretches += [checks.Stretch.poisoned(memory[one.name], run.poison, one.item_bytes) for one in outputs]
         clean = len(stretches)
         if run.same_as is not None:
             earlier = {name: array.reshape(-1).view(content.dtype) for name, array in run.same_as.items()}
-            stretches += [checks.same(memory[one.name], earlier[one.name]) for one in outputs]
+            stretches += [checks.Stretch.same(memory[one.name], earlier[one.name]) for one in outputs]
         alike = len(stretches)
-        stretches += [checks.copy(contents[one.name], memory[one.name]) for one in outputs]
+        stretches += [checks.Stretch.copy(contents[one.name], memory[one.name]) for one in outputs]
         compared = {}
         if wanted is not None:
             compared = {

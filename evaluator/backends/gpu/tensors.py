@@ -16,7 +16,7 @@ from common.contract.timing import DeviceState
 from common.wire import DType
 from evaluator.backends.gpu.runner import driver
 from evaluator.errors import GpuError
-from evaluator.problems.arrays import Array, Shape, dtype_in
+from evaluator.problems.arrays import Array, NumpyRng, Shape, dtype_in
 from evaluator.problems.problem import Problem, Sizes
 
 
@@ -27,6 +27,7 @@ class TorchRng:
         self.device = torch.device(device)
         self._generator = torch.Generator(self.device)
         self._generator.manual_seed(seed)
+        self._nearby = NumpyRng(np.random.default_rng(seed))
 
     @property
     def xp(self) -> Any:
@@ -52,6 +53,16 @@ class TorchRng:
 
     def arange(self, stop: int) -> Array:
         return torch.arange(stop, dtype=torch.int64, device=self.device)
+
+    def nearby(self) -> NumpyRng:
+        return self._nearby
+
+    def taken(self, array: Array) -> Array:
+        array = np.require(array, requirements=("C", "W"))
+        if array.dtype.name == "bfloat16":  # no type of numpy's own, and none that torch takes
+            return self.taken(array.view(np.int16)).view(torch.bfloat16)
+        # Memory of the host that is not pinned is copied before the call returns, so that nothing waits.
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
 def eager(problem: Problem, inputs: Mapping[str, Array], sizes: Sizes) -> Callable[[], torch.Tensor]:
@@ -85,7 +96,7 @@ def as_words(memory: torch.Tensor) -> torch.Tensor:
 
 
 class ChecksDevice:
-    """Launches the referee's own device code on the first visible GPU (`checks.Device`)."""
+    """Launches the referee's own device code on the first visible GPU (`checks.ChecksLauncher`)."""
 
     def __init__(self, image: bytes, parameter_bytes: dict[str, int], threads: int, result_bytes: int) -> None:
         """`image`: the cubin. Raises GpuError where the driver does not take it."""

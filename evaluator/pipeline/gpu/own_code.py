@@ -28,13 +28,13 @@ def own_code(cache: Cache, arch: str) -> bytes | None:
     try:
         toolchain = find_toolchain()
         key = key_of("the referee's own device code", toolchain.digest, SOURCE.read_bytes(), arch)
-        return cache.get_or_make(key, lambda: {_ENTRY: compiled(toolchain, arch, "cubin")})[0][_ENTRY]
+        return cache.get_or_make(key, lambda: {_ENTRY: own_image(toolchain, arch, "cubin")})[0][_ENTRY]
     except (ToolchainMissingError, OwnCodeError, JobKilledError) as fault:
         log.warning("the referee's own device code is missing, so it is slower: %s", fault)
         return None
 
 
-def compiled(toolchain: Toolchain, arch: str, form: str) -> bytes:
+def own_image(toolchain: Toolchain, arch: str, form: str) -> bytes:
     """The code as `cubin` or `ptx`. Raises OwnCodeError, JobKilledError."""
     with tempfile.TemporaryDirectory(prefix="assay-own-") as folder:
         output = Path(folder, "image")

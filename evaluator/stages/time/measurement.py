@@ -143,6 +143,9 @@ class _TimingHarness:
         self.warm_ups = 0
         self.next_check = 0
         self.printed = False
+        self.long = False
+        """Whether a launch takes so long that looking at each one costs little beside it."""
+        self.looked_last = False
         self.checks = 0
         self.checks_s = 0.0
         self.empty = [self._times(session.run(_EMPTY)) for _ in range(_EMPTY_PLANS)]
@@ -172,11 +175,13 @@ class _TimingHarness:
         if ruling is not None:
             return ruling
         times = self._times(outcome)
+        self.looked_last = checked
+        self.long = self.long or times[0] >= _LONG_US
         self.next_check = self._gap() if self.next_check == 0 else self.next_check - 1
         self.printed = self.printed or bool(outcome.printed)
         reading = None if self.given else self._baseline_started(outcome)
         if self.warm_ups < _WARM_UPS:
-            self.warm_ups = _WARM_UPS if times[0] >= _LONG_US else self.warm_ups + 1
+            self.warm_ups = _WARM_UPS if self.long else self.warm_ups + 1
             if reading is not None:
                 reading()
         else:
@@ -198,13 +203,18 @@ class _TimingHarness:
     def _baseline_started(self, outcome: RunOutcome) -> Reading:
         if self.baseline_timer is None:
             # The baseline reads the very memory that the submission read; it is the same in every run.
-            there = self.examination.tensors(outcome, self.sized_plan, "input")
+            there = self.sized_plan.tensors(outcome.contents, "input")
             self.baseline_timer = self.baseline.timer(self.problem, there, self.sizes)
         return self.baseline_timer()
 
     def last_look(self) -> Ruling | None:
-        """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers."""
+        """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers.
+
+        None where the last one was looked at in any case.
+        """
         self._read()
+        if self.looked_last:
+            return None
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
         outcome = self._executed(inputs, True)
         return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
@@ -254,6 +264,8 @@ class _TimingHarness:
         them, which a median could be made of, still has some that are verified. Where an answer takes long to
         compute, as by a reference on the processor, ever fewer are verified.
         """
+        if self.long and self.checks_s < _CHECKS_S:
+            return 0
         dear = 1.0 + self.checks_s / _CHECKS_S
         return secrets.randbelow(max(_GAP, int(max(_GAP, len(self.times) // 2) * dear)))
 
@@ -266,7 +278,7 @@ class _TimingHarness:
             self.checks_s += time.monotonic() - began_s
 
     def _compared(self, inputs: Arrays, outcome: RunOutcome) -> Ruling | None:
-        outputs = self.examination.tensors(outcome, self.sized_plan)
+        outputs = self.sized_plan.tensors(outcome.contents)
         if self.problem.sketch is None:
             return self.examination.judge(self.trial, inputs, outputs, outcome)
         found = self.problem.sketch(self.rng, inputs, outputs, self.sizes, self.problem.tolerance)

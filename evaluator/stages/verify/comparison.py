@@ -258,7 +258,7 @@ def heat(wrong: _OnHost) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """Where two runs on the same input, with different undefined memory, gave other bits."""
 
     output: str
@@ -273,7 +273,7 @@ class Difference:
 
 def first_difference(
     first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int], unwritten_too: bool
-) -> Difference | None:
+) -> RunDifference | None:
     """The first difference of two runs; `unwritten_too`: also of elements that hold poison in both."""
     for name, one in first.items():
         xp = namespace(one)
@@ -285,7 +285,7 @@ def first_difference(
         elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
         if len(elements):
             element = int(elements[0])
-            return Difference(name, element, bool(unwritten[element]), int(differ.sum()), differ.size)
+            return RunDifference(name, element, bool(unwritten[element]), int(differ.sum()), differ.size)
     return None
 
 

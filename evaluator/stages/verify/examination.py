@@ -6,17 +6,19 @@ The referee's side: the backend gets one trial's inputs at a time and returns wh
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
-from evaluator.backends.session import PlanRun, RunOutcome, Session, Wanted, Watch
+from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, Rng, dtype_in, namespace, to_numpy
+from evaluator.problems.arrays import Array, Rng, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, first_difference, in_words
 from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
+from evaluator.stages.verify.findings.input_check import changed_input
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
 from evaluator.stages.verify.findings.undefined_memory import (
     UNWRITTEN_HINT,
@@ -28,7 +30,6 @@ from evaluator.stages.verify.findings.undefined_memory import (
     unset_variable,
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
-from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
 from evaluator.stages.verify.trial_contents import TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
@@ -154,7 +155,7 @@ class Examination:
         if ruling is not None:
             return ruling
         self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
-        outputs = self.tensors(first, sized_plan)
+        outputs = sized_plan.tensors(first.contents)
         if first.thread_instructions <= ORDERED_INSTRUCTIONS[0]:
             self._consider_for_order(trial.sizes, first.thread_instructions)
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
@@ -170,7 +171,7 @@ class Examination:
             other = self.execute(sized_plan, inputs, POISON)
             ruling = self.intact(other, trial, inputs)
             if ruling is None and not self.is_right(other, trial, sized_plan, inputs):
-                ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
+                ruling = self.judge(trial, inputs, sized_plan.tensors(other.contents))
             if ruling is not None:
                 return ruling
         ruling = self.judge(trial, inputs, outputs, first)
@@ -215,7 +216,7 @@ class Examination:
             shown, explain = (outcome, explained) if memory else (strong, explained_by_order)
             self.trials.pop()
             if (ruling := self.intact(shown, trial, inputs)) is None:
-                ruling = self.judge(trial, inputs, self.tensors(shown, sized_plan))
+                ruling = self.judge(trial, inputs, sized_plan.tensors(shown.contents))
             assert ruling is not None
             ruling, self.fault = explain(ruling, draw, shown, lines)
             return ruling
@@ -223,7 +224,7 @@ class Examination:
 
     def is_right(self, outcome: RunOutcome, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> bool:
         """Whether it ended, and with an answer that the trial accepts."""
-        return outcome.fault is None and self.contents.right(trial, inputs, self.tensors(outcome, sized_plan))
+        return outcome.fault is None and self.contents.right(trial, inputs, sized_plan.tensors(outcome.contents))
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -235,7 +236,7 @@ class Examination:
             outcome = self.execute(sized_plan, inputs, POISON, registers=draw)
             if outcome.fault is not None:
                 return ruling
-            outputs = self.tensors(outcome, sized_plan)
+            outputs = sized_plan.tensors(outcome.contents)
             if self.contents.right(trial, inputs, outputs):
                 message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
                 return replace(ruling, message=message, hint=REGISTERS_HINT)
@@ -263,17 +264,15 @@ class Examination:
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):  # by watching
             outcome = self.execute(sized_plan, inputs, poison, elsewhere=elsewhere)
         ruling = self.race(outcome, trial) or self.fault_ruling(outcome, trial)
-        if ruling is None and outcome.looked is not None and outcome.looked.same:
-            return None
-        if ruling is None:
-            second = self.tensors(outcome, sized_plan)
+        if ruling is None and not (outcome.looked and outcome.looked.same):
+            second = sized_plan.tensors(outcome.contents)
             ruling = self._undefined(first, second, trial, unwritten_too, outcome.first_unwritten)
             free = not self.session.reorders
             if ruling is not None and self.registers.read:
                 # Which of both made the difference: the undefined memory, or the special registers?
                 outcome = self.execute(sized_plan, inputs, poison, registers=draw, elsewhere=elsewhere)
                 same = self.fault_ruling(outcome, trial) or self._undefined(
-                    first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
+                    first, sized_plan.tensors(outcome.contents), trial, unwritten_too, outcome.first_unwritten
                 )
                 ruling, free = same or ruling, same is None
             if ruling is not None and free and all_written(first, second, (POISON, poison)):
@@ -338,11 +337,7 @@ class Examination:
         own_s = _OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s
         if not self.session.counts_instructions:
             own_s = min(own_s, self.limit_s * _ONE_RUN)
-
-        def wanted() -> Wanted:
-            assert wanted_by is not None
-            return self.contents.wanted(wanted_by, sized_plan, inputs)
-
+        wanted = partial(self.contents.wanted, wanted_by, sized_plan, inputs) if wanted_by else None
         run = PlanRun(
             buffers,
             sized_plan.steps,
@@ -355,7 +350,7 @@ class Examination:
             registers=self.registers.draw() if registers is None else registers,
             schedule=schedule,
             weak_memory=weak_memory,
-            wanted=wanted if self.session.looks and wanted_by is not None else None,
+            wanted=wanted if self.session.looks else None,
             same_as=same_as if self.session.looks else None,
             quiet=quiet,
             instruction_limit=self.instruction_limit,
@@ -393,15 +388,6 @@ class Examination:
             if (notice.kind, notice.line) not in known:
                 told = HazardWarning(kind=notice.kind, message=notice.message, line=notice.line, remedy=notice.remedy)
                 self.hazards[told] = None
-
-    def tensors(self, outcome: RunOutcome, sized_plan: SizedPlan, role: str = "output") -> dict[str, Array]:
-        """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
-        found: dict[str, Array] = {}
-        for buffer in sized_plan.buffers:
-            if buffer.role == role:
-                memory = outcome.contents[buffer.name]
-                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
-        return found
 
     def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
         """Keep the largest sizes up to some costs, to be run in other orders."""
@@ -478,16 +464,9 @@ class Examination:
         return f" {sentence(self.fault, self.checked_plan.source_lines)}."
 
     def judge(
-        self,
-        trial: PlannedTrial,
-        inputs: Arrays,
-        outputs: Mapping[str, Array],
-        outcome: RunOutcome | None = None,
+        self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array], outcome: RunOutcome | None = None
     ) -> Ruling | None:
-        """Compare with the oracle, and record the trial.
-
-        `outcome`: of the run that gave the outputs. What its session has seen to be right is not compared again.
-        """
+        """Compare with the oracle what the session has not seen to be right in `outcome`, and record the trial."""
         if outcome is not None and (right := surely_right(outcome, outputs)):
             self.trials.append(trial_of(trial, True, right))
             return None

@@ -9,7 +9,7 @@ import torch
 from common.contract import Settings
 from evaluator.backends.gpu.checks import KERNELS, RESULT_BYTES, THREADS
 from evaluator.backends.session import Buffer, Entry, KernelLaunch, Packed, Parameter, PlanRun, Pointer, Program
-from evaluator.pipeline.gpu.own_code import compiled
+from evaluator.pipeline.gpu.own_code import own_image
 from evaluator.stages.compile.toolchain import find_toolchain
 
 
@@ -19,11 +19,11 @@ def own_program():
         Entry(name, name, (Parameter("all", "struct", "struct", size_bytes, 0),))
         for name, size_bytes in KERNELS.items()
     ]
-    return Program(compiled(find_toolchain(), "sm_80", "ptx").decode(), tuple(entries), "sm_80")
+    return Program(own_image(find_toolchain(), "sm_80", "ptx").decode(), tuple(entries), "sm_80")
 
 
 class SimulatedDevice:
-    """`checks.Device` on a session of the simulator."""
+    """`checks.ChecksLauncher` on a session of the simulator."""
 
     def __init__(self, simulator):
         self._session = simulator.prepare(own_program(), Settings())
@@ -66,13 +66,13 @@ class SimulatedDevice:
 
 
 class RealDevice:
-    """`checks.Device` on a GPU, which gets a copy of each storage for each launch."""
+    """`checks.ChecksLauncher` on a GPU, which gets a copy of each storage for each launch."""
 
     def __init__(self):
         from evaluator.backends.gpu.device.health import gpus
         from evaluator.backends.gpu.tensors import ChecksDevice
 
-        image = compiled(find_toolchain(), gpus()[0].arch, "cubin")
+        image = own_image(find_toolchain(), gpus()[0].arch, "cubin")
         self._device = ChecksDevice(image, KERNELS, THREADS, RESULT_BYTES)
         self._results = torch.zeros(RESULT_BYTES, dtype=torch.uint8)
 

@@ -8,7 +8,7 @@ import torch
 from host_checks import HostDevice
 from simulated_checks import RealDevice, SimulatedDevice
 
-from evaluator.backends.gpu.checks import Compared, DeviceChecks, copy, fill, holds, poisoned, same
+from evaluator.backends.gpu.checks import Compared, DeviceChecks, Stretch
 from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.problems.arrays import cast
 from evaluator.problems.catalogue import problems
@@ -56,8 +56,11 @@ def test_fills_and_copies_are_of_those_bytes_alone(checks, start, end):
     memory, source = memory.to(torch.uint8), source.to(torch.uint8)
     for shift in (0, 1, 16):
         for made, wanted in (
-            (fill(memory[start:end], WORD), words(start, end)),
-            (copy(memory[start:end], source[shift : shift + end - start]), source[shift : shift + end - start]),
+            (Stretch.fill(memory[start:end], WORD), words(start, end)),
+            (
+                Stretch.copy(memory[start:end], source[shift : shift + end - start]),
+                source[shift : shift + end - start],
+            ),
         ):
             before = memory.clone()
             checks.write([made])
@@ -69,9 +72,9 @@ def test_fills_and_copies_are_of_those_bytes_alone(checks, start, end):
 @pytest.mark.parametrize(("start", "end"), STRETCHES)
 def test_one_changed_bit_anywhere_is_found(checks, start, end):
     memory, other = torch.zeros(8300, dtype=torch.uint8), torch.arange(8300).to(torch.uint8)
-    checks.write([fill(memory[start:end], WORD)])
+    checks.write([Stretch.fill(memory[start:end], WORD)])
     near = other.clone()
-    asked = [holds(memory[start:end], WORD), same(other[start:end], near[start:end])]
+    asked = [Stretch.holds(memory[start:end], WORD), Stretch.same(other[start:end], near[start:end])]
     assert checks.look(asked, {}) == ([False, False], {})
     for place in {start, (start + end) // 2, end - 1}:
         memory[place] ^= 1 << place % 8
@@ -90,7 +93,7 @@ def test_one_changed_bit_anywhere_is_found(checks, start, end):
 def test_poison_is_an_element_of_that_byte_alone(checks, dtype, poison):
     elements = torch.zeros(777, dtype=dtype)
     memory, item = elements.view(torch.uint8), elements.itemsize
-    looks = [poisoned(memory, poison, item)]
+    looks = [Stretch.poisoned(memory, poison, item)]
     memory[5 * item : 6 * item - 1] = poison  # all but one byte
     if item > 1:
         memory[8 * item - 1 : 9 * item - 2] = poison  # as many bytes, of two elements
@@ -105,11 +108,11 @@ def test_poison_is_an_element_of_that_byte_alone(checks, dtype, poison):
 def test_many_stretches_are_written_in_several_launches_and_looked_at_one_by_one(checks):
     memory = torch.zeros(100 * 32, dtype=torch.uint8)
     parts = list(memory.split(32))
-    checks.write([fill(part, WORD) for part in parts])
+    checks.write([Stretch.fill(part, WORD) for part in parts])
     assert torch.equal(memory, words(0, 3200))
     assert not checks.can_look(65, 1)
     memory[32 * 17 + 31] ^= 1
-    found, _ = checks.look([holds(part, WORD) for part in parts[:64]], {})
+    found, _ = checks.look([Stretch.holds(part, WORD) for part in parts[:64]], {})
     assert [number for number, flag in enumerate(found) if flag] == [17]
 
 
