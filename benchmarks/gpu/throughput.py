@@ -36,7 +36,7 @@ from benchmarks._support.record import save
 from benchmarks._support.served import Served, served
 from common.client import AsyncClient, NoVerdictError
 from common.contract import Settings, Status, Submission, Verdict
-from evaluator.backends.gpu.device.health import device_state, gpus
+from evaluator.backends.gpu.device.health import Gpu, device_state, gpus
 from evaluator.errors import GpuError
 from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.settings import MachineSettings
@@ -56,6 +56,8 @@ _REWARD_PRECISION: Final = 0.02
 _COARSE_RUN_S: Final = 10.0
 """A program that never ends holds the GPU for a quarter of it."""
 _GPU_EVERY_S: Final = 0.2
+_KILL_EVERY_S: Final = 6.0
+"""A referee takes four to start."""
 _SHOWN: Final = 40
 """Entries of a profile that are kept."""
 
@@ -340,9 +342,11 @@ def _phase(names: Sequence[str]) -> str:
 class Run:
     """All that was measured so far."""
 
-    def __init__(self, backend: str, clients: int, workers: int, until_s: float, profiled: bool) -> None:
+    def __init__(
+        self, backend: str, clients: int, workers: int, until_s: float, profiled: bool, gpu: str, failing: bool
+    ) -> None:
         self.backend, self.clients, self.workers, self.until_s = backend, clients, workers, until_s
-        self.profiled = profiled
+        self.profiled, self.gpu, self.failing = profiled, gpu, failing
         self.figures: dict[str, float] = {"clients": clients, "workers": workers, "cores": os.cpu_count() or 0}
         self.details: dict[str, Any] = {"wrong": [], "costliest": {}, "referee": {}}
 
@@ -364,7 +368,7 @@ class Run:
         figures = dict(self.figures)
         figures["wrong_verdicts"] = len(self.details["wrong"])
         goals = {name: goal for name, goal in GOALS.items() if name in figures}
-        device = ", ".join(f"{gpu.name}, driver {gpu.driver_version}" for gpu in gpus()[:1])
+        device = ", ".join(f"{gpu.name}, driver {gpu.driver_version}" for gpu in gpus())
         details = {**self.details, "modes": {name: dict(mode.settings) for name, mode in MODES.items()}}
         return save("throughput", figures, goals, gpu_versions(), device=device, details=details, quiet=quiet)
 
@@ -387,7 +391,8 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
     ends_s = time.monotonic() + left_s
     settings = Settings(**mode.settings)
     with tempfile.TemporaryDirectory(prefix="assay-profile-") as folder:
-        own = dict(mode.service) | ({"ASSAY_REFEREE_PROFILE": folder} if run.profiled else {})
+        own = dict(mode.service) | ({"ASSAY_GPU": run.gpu} if run.gpu else {})
+        own |= {"ASSAY_REFEREE_PROFILE": folder} if run.profiled else {}
         with served(run.workers, settings=own) as service:
             try:
                 warm_up, warm_up_s = islice(fleet(seed + 1), 2 * run.workers), _WARM_UP_SHARE * left_s
@@ -399,18 +404,43 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
                         return
                     before = read_stacks(Path(folder))
                     kernels = cycle(again) if heat == "warm" else fleet(seed)
-                    found = ask(
-                        service.url,
-                        kernels,
-                        seconds,
-                        backend=run.backend,
-                        settings=settings,
-                        clients=run.clients,
-                    )
+                    with _killing(service) if run.failing else contextlib.nullcontext():
+                        found = ask(
+                            service.url,
+                            kernels,
+                            seconds,
+                            backend=run.backend,
+                            settings=settings,
+                            clients=run.clients,
+                        )
                     again = [one.kernel for one in found.answers]
                     run.take_in("_".join(filter(None, (name, heat))), found, read_stacks(Path(folder)) - before)
             finally:
                 end_referees(service)
+
+
+@contextlib.contextmanager
+def _killing(service: Served) -> Iterator[None]:
+    """Kill the first GPU's referee every few seconds, while the block runs."""
+    over, first = threading.Event(), gpus()[0]
+
+    def kill() -> None:
+        while not over.wait(_KILL_EVERY_S):
+            with contextlib.suppress(GpuError, ProcessLookupError):
+                os.kill(_referee_pid(service, first), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _referee_pid(service: Served, gpu: Gpu) -> int:
+    """Raises GpuError. Waits until it has nothing else to do."""
+    return int(GpuReferee(gpu, MachineSettings(service.folder)).facts()["pid"])
 
 
 def end_referees(service: Served) -> None:
@@ -418,8 +448,7 @@ def end_referees(service: Served) -> None:
     for gpu in gpus():
         if (service.folder / "referees" / f"{gpu.uuid}.sock").exists():
             with contextlib.suppress(GpuError, ProcessLookupError):
-                pid = int(GpuReferee(gpu, MachineSettings(service.folder)).facts()["pid"])
-                os.kill(pid, signal.SIGTERM)
+                os.kill(_referee_pid(service, gpu), signal.SIGTERM)
 
 
 def main() -> None:
@@ -429,11 +458,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=_CLIENTS)
     parser.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1))
     parser.add_argument("--profile", action="store_true", help="say where the referee's time goes")
+    parser.add_argument("--gpu", default="", help="the GPUs to use, as ASSAY_GPU names them; else all alike")
+    parser.add_argument("--failing", action="store_true", help="kill the first GPU's referee again and again")
     parser.add_argument("--seed", type=int, default=0, help="of the fleet's order, and of its numbers")
     parser.add_argument("--backend", choices=("gpu", "sim"), default="gpu", help="sim: try the benchmark itself")
     wanted = parser.parse_args()
     until_s = time.monotonic() + wanted.seconds
-    run = Run(wanted.backend, wanted.clients, wanted.workers, until_s, wanted.profile)
+    run = Run(wanted.backend, wanted.clients, wanted.workers, until_s, wanted.profile, wanted.gpu, wanted.failing)
     modes = wanted.modes.split(",")
     unknown = sorted(set(modes) - set(MODES))
     if unknown:
