@@ -27,10 +27,11 @@ _READ_ELSEWHERE: Final = (
     "ASSAY_KEY",
     "ASSAY_NCU",
     "ASSAY_NVCC",
+    "ASSAY_REFEREE_PROFILE",
     "ASSAY_SANDBOX_IMAGE",
     "ASSAY_SIGNING_KEY_FILE",
 )
-"""Read where they are needed: by the toolchain, the GPU's tools, the command line, the sandbox."""
+"""Read where they are needed: by the toolchain, the GPU's tools and referee, the command line, the sandbox."""
 _NOT_OURS: Final = re.compile(
     "ASSAY_(?:TEST|SOAK|TRAIN|TRAINER)(?:_[A-Z_]+)?"
     "|ASSAY_(?:BASE|CUDA|GPU_COUNT|GPU_IMAGE|PUBLISH|SERVICE_IMAGE|COMPILE_PROCESSES|SIM_PROCESSES|TOKEN)"
@@ -84,7 +85,7 @@ class MachineSettings:
     ] = "auto"
     """Isolation of untrusted work."""
     gpu: Annotated[str, _variable("ASSAY_GPU")] = ""
-    """The GPU to grade on, by UUID or number; empty takes the first."""
+    """The GPUs to grade on, by UUID or number, with commas between them; empty takes all of the first one's kind."""
     jobs_per_runner: Annotated[_Whole, _variable("ASSAY_JOBS_PER_RUNNER", "a number of jobs", 1)] = 1
     """How many programs one CUDA context serves; 1 gives each its own."""
     runners_ahead: Annotated[_Whole, _variable("ASSAY_RUNNERS_AHEAD", "a number of contexts", 1)] = 2

@@ -29,6 +29,8 @@ class Served:
     pid: int
     storage: Storage
     keys: tuple[str, ...]
+    folder: Path
+    """Its data folder."""
 
     def memory_peak_bytes(self) -> int:
         """The most memory that the API's process, without its workers, has held so far."""
@@ -76,7 +78,7 @@ def served(
                 threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
                 storage = open_storage(f"sqlite:///{folder}/assay.db")
                 _await(storage.workers, workers)
-                yield Served(said[0], process.pid, storage, secrets)
+                yield Served(said[0], process.pid, storage, secrets, Path(folder))
             finally:
                 if storage is not None:
                     storage.database.close()

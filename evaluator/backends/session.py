@@ -3,7 +3,7 @@
 A session decides nothing. It reports outputs and faults as facts; the referee (`pipeline/referee.py`) judges.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import ClassVar, Final, Literal, Protocol, Self
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from common.contract import Fault
 from common.contract.counters import LaunchCounts
-from common.wire import BYTES_AS_BASE64
+from common.wire import BYTES_AS_BASE64, DType
 from evaluator.problems.arrays import Array
+from evaluator.problems.problem import Expected, Tolerance
 
 
 @dataclass(frozen=True)
@@ -232,9 +233,41 @@ class PlanRun:
     keeps: bool = False
     """Undefined memory holds what the run before this one left there (shared and local memory: the block before),
     where the backend can."""
+    wanted: "Callable[[], Wanted] | None" = None
+    """What the outputs should be, where the session may look at that by itself (`Session.looks`). It is called once,
+    while the program runs, or after it where the run is `quiet`."""
+    same_as: Mapping[str, Array] | None = None
+    """Outputs of an earlier run to be compared with, bit for bit, where the session looks at that."""
+    quiet: bool = False
+    """Nothing else goes on on the device while the program runs: its time counts."""
     instruction_limit: int = 0
     """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
     instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the outputs of a run should be, computed from its inputs alone."""
+
+    expected: Mapping[str, Expected]
+    tolerance: Tolerance
+    shaped: Mapping[str, tuple[DType, tuple[int, ...]]]
+    """Each output's element type and shape."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a session saw of memory by itself after a run, all at once."""
+
+    inputs_kept: bool
+    """Whether every bit of every input is as it was given."""
+    poisoned: bool
+    """Whether an element of an output consists of the byte `PlanRun.poison` alone."""
+    worst: Mapping[str, float] | None
+    """Of each output the largest error over the allowed one, NaN where an element's is none; None where that is for
+    others to compute."""
+    same: bool | None
+    """Whether all outputs are those of `PlanRun.same_as`, bit for bit; None where there are none."""
 
 
 @dataclass(frozen=True)
@@ -276,6 +309,8 @@ class RunOutcome:
     """Of each launch, where the run asked for them and the backend can count."""
     samples: Mapping[str, BufferSample] = field(default_factory=dict)
     """Of each buffer that was `sampled`; empty when the run faulted."""
+    looked: Looked | None = None
+    """None where the session does not look by itself: then `contents` say it all."""
 
 
 class UnsupportedError(Exception):
@@ -314,6 +349,10 @@ class Session(Protocol):
     @property
     def shares_memory(self) -> bool:
         """Whether the program's blocks may share memory on purpose, and `PlanRun.weak_memory` has an effect here."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether it looks by itself at what `PlanRun.wanted` and `PlanRun.same_as` ask for."""
 
     @property
     def counts_instructions(self) -> bool:

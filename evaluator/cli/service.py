@@ -124,7 +124,9 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
 
 @click.command()
 @click.option("--queues", default="compile,sim", show_default=True, help="Of compile, sim, gpu and gpu.UUID.")
-@click.option("--workers", "processes", type=click.IntRange(1, 1024), help="Processes; else one for each CPU.")
+@click.option(
+    "--workers", "processes", type=click.IntRange(1, 1024), help="Processes; else one for each GPU, or CPU."
+)
 @click.option("--embedded", is_flag=True, hidden=True, help="Be one of the workers inside `assay serve`.")
 def worker(queues: str, processes: int | None, embedded: bool) -> None:
     """Grade what waits in the queues of a service (ASSAY_BROKER_URL, ASSAY_DATABASE_URL) until stopped."""
@@ -140,8 +142,12 @@ def worker(queues: str, processes: int | None, embedded: bool) -> None:
         from evaluator.service.workers.celery_app import run_workers
 
         chosen = tuple(name.strip() for name in queues.split(",") if name.strip())
-        one_gpu = any(map(is_gpu_queue, chosen))
-        code = run_workers(machine, settings, chosen, processes or (1 if one_gpu else os.cpu_count() or 1))
+        usual = os.cpu_count() or 1
+        if processes is None and any(map(is_gpu_queue, chosen)):
+            from evaluator.pipeline.toolbox import Toolbox
+
+            usual = max(1, Toolbox(machine).gpu_count)  # each judges one at a time
+        code = run_workers(machine, settings, chosen, processes or usual)
     sys.exit(code)
 
 

@@ -21,6 +21,7 @@ from evaluator.stages.time.sample_pool import TimingPool
 if TYPE_CHECKING:
     from common.signature import Signer
     from evaluator.pipeline.gpu.client import GpuReferee
+    from evaluator.pipeline.gpu.referees import GpuReferees
 
 
 class Toolbox:
@@ -70,22 +71,41 @@ class Toolbox:
         return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
 
     @cached_property
-    def gpu(self) -> "GpuReferee | None":
-        """The referee of the GPU that the settings choose; None where no GPU can be used. Raises UsageError."""
-        wanted = self.settings.gpu
+    def gpu(self) -> "GpuReferee | GpuReferees | None":
+        """The referee of the GPU that the settings choose, or those of several; None where no GPU can be used.
+
+        Where the settings name none, all that are of the first one's kind, since times on others are no measure for
+        those of this one. Raises UsageError.
+        """
+        wanted = tuple(filter(None, (name.strip() for name in self.settings.gpu.split(","))))
         found = gpus() if why_not() is None else ()
         if not found and not wanted:
             return None
         # Nobody who grades on the simulator alone needs it.
         from evaluator.pipeline.gpu.client import GpuReferee
+        from evaluator.pipeline.gpu.referees import GpuReferees
 
-        for gpu in found:
-            if not wanted or wanted in (gpu.uuid, str(gpu.index)):
-                return GpuReferee(gpu, self.settings)
-        raise UsageError(
-            f"ASSAY_GPU is {wanted!r}, and no GPU that can be used here has this UUID or number.",
-            f"There are: {', '.join(f'{gpu.index} = {gpu.uuid}' for gpu in found) or 'none'}.",
-        )
+        for name in wanted:
+            if not any(name in (gpu.uuid, str(gpu.index)) for gpu in found):
+                raise UsageError(
+                    f"ASSAY_GPU is {self.settings.gpu!r}, and no GPU that can be used here has the UUID or number "
+                    f"{name}.",
+                    f"There are: {', '.join(f'{gpu.index} = {gpu.uuid}' for gpu in found) or 'none'}.",
+                )
+        chosen = [gpu for gpu in found if not wanted or {gpu.uuid, str(gpu.index)} & set(wanted)]
+        alike = [gpu for gpu in chosen if (gpu.name, gpu.arch) == (chosen[0].name, chosen[0].arch)]
+        if wanted and len(alike) < len(chosen):
+            raise UsageError(
+                f"ASSAY_GPU names GPUs of several kinds: {', '.join(sorted({gpu.name for gpu in chosen}))}.",
+                "Times on one are no measure for another: give each kind a service, or a worker, of its own.",
+            )
+        referees = [GpuReferee(gpu, self.settings) for gpu in alike]
+        return referees[0] if len(referees) == 1 else GpuReferees(referees, self.settings.data_dir / "referees")
+
+    @property
+    def gpu_count(self) -> int:
+        """How many GPUs can judge at the same time. Raises UsageError."""
+        return 0 if self.gpu is None else self.gpu.count
 
     @cached_property
     def timings(self) -> TimingPool:
@@ -165,7 +185,7 @@ class BoundToolbox(Toolbox):
         return self._whole.cache
 
     @cached_property
-    def gpu(self) -> "GpuReferee | None":
+    def gpu(self) -> "GpuReferee | GpuReferees | None":
         return self._whole.gpu.bound_to(self.cancel_token) if self._whole.gpu else None
 
     @cached_property

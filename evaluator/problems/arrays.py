@@ -47,6 +47,12 @@ class Rng(Protocol):
     def arange(self, stop: int) -> Array:
         """0 to stop - 1, int64."""
 
+    def nearby(self) -> "Rng":
+        """Dice on the host, for what is so little that a device takes longer to be asked than it takes to draw."""
+
+    def taken(self, array: Array) -> Array:
+        """An array of `nearby`, where the arrays of these dice are."""
+
 
 def rng_seed(rng: Rng) -> int:
     """A seed below 2^63, for code that draws on its own and must give the same again from the same generator."""
@@ -80,6 +86,12 @@ class NumpyRng:
 
     def arange(self, stop: int) -> Array:
         return np.arange(stop, dtype=np.int64)
+
+    def nearby(self) -> Rng:
+        return self
+
+    def taken(self, array: Array) -> Array:
+        return array
 
 
 def namespace(*arrays: Array) -> Any:

@@ -23,7 +23,7 @@ SPARSE: Final = "values of which most are zero"
 
 def sparse(rng: Rng, shape: Shape) -> Array:
     """Normal values of which most are zero: any few that one looks at probably are, and not all are."""
-    density = _DENSITIES[int(rng.integers(0, len(_DENSITIES) - 1, (1,))[0])]
+    density = _DENSITIES[int(rng.nearby().integers(0, len(_DENSITIES) - 1, (1,))[0])]
     return rng.xp.where(rng.uniform(0.0, 1.0, shape) < density, rng.normal(shape), 0.0)
 
 
@@ -97,5 +97,5 @@ def mixed_rows(makers: Sequence[Maker]) -> Maker:
 
 def _shares(rng: Rng, groups: int, kinds: int) -> list[int]:
     """How many groups each kind has; which have one more is drawn."""
-    rank = to_numpy(rng.uniform(0.0, 1.0, (kinds,))).argsort().argsort()
+    rank = to_numpy(rng.nearby().uniform(0.0, 1.0, (kinds,))).argsort().argsort()
     return [groups // kinds + (int(one) < groups % kinds) for one in rank]

@@ -23,7 +23,7 @@ _NEGLIGIBLE: Final = 2.0**-32
 
 
 def _drawn(rng: Rng, *choices: int) -> int:
-    return choices[int(rng.integers(0, len(choices) - 1, (1,))[0])]
+    return choices[int(rng.nearby().integers(0, len(choices) - 1, (1,))[0])]
 
 
 def _places(rng: Rng, shape: Shape) -> Array:

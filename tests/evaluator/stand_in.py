@@ -38,13 +38,13 @@ class FileMemory:
 class StandInServices:
     """What a referee works with, on this stand-in."""
 
-    def __init__(self, sandbox, jobs_per_runner=1, instruments=None):
+    def __init__(self, sandbox, jobs_per_runner=1, instruments=None, own_checks=None):
         self.instruments = instruments
         self.baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
         cache = Cache(sandbox.root / "cache", 1 << 28)
         self.references = References(sandbox, cache, "", "1.0", self.baseline.probe)
-        self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner)
+        self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner, own_checks)
 
     def rng(self, seed):
         return TorchRng(seed, "cpu")

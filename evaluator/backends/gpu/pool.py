@@ -62,14 +62,26 @@ class Runner:
         self, order: dict[str, Any], timeout_s: float = _ORDER_S, descriptors: Sequence[int] = ()
     ) -> dict[str, Any]:
         """Send an order and wait for its answer. Raises RunnerError, RunnerHungError, GpuError."""
+        self.tell(order, descriptors)
+        return self.answer(order["order"], timeout_s)
+
+    def tell(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        """Send an order, whose `answer` is then to be waited for. Raises GpuError."""
         try:
             self._channel.send(order, descriptors)
+        except ChannelClosedError as closed:
+            raise self._died(order["order"]) from closed
+
+    def answer(self, order: str, timeout_s: float = _ORDER_S) -> dict[str, Any]:
+        """The answer to the order of this name. Raises RunnerError, RunnerHungError, GpuError."""
+        try:
             return self._answer(timeout_s)
         except ChannelClosedError as closed:
-            how, code = self._how_it_ended(self.pid)
-            raise RunnerDiedError(
-                f"A runner ended at the order {order['order']}: {how}.", "Try again.", code
-            ) from closed
+            raise self._died(order) from closed
+
+    def _died(self, order: str) -> RunnerDiedError:
+        how, code = self._how_it_ended(self.pid)
+        return RunnerDiedError(f"A runner ended at the order {order}: {how}.", "Try again.", code)
 
     def await_ready(self) -> None:
         """Wait until the context is made. Raises RunnerError, RunnerHungError, GpuError."""

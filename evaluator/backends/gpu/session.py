@@ -10,7 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
@@ -18,10 +18,12 @@ import numpy as np
 
 from common.contract import Fault
 from common.demangled import without_parameters
+from evaluator.backends.gpu import checks
+from evaluator.backends.gpu.faults import fault_of
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
-from evaluator.backends.gpu.tensors import any_true, as_words, on_device, synchronize
-from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, UnsupportedError
+from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, shaped, synchronize
+from evaluator.backends.session import KernelLaunch, Looked, PlanRun, Program, RunOutcome, UnsupportedError, Wanted
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import to_numpy
 
@@ -30,8 +32,14 @@ _SLACK_S: Final = 0.5
 """How much longer than its time limit a run may take until its runner is ended: waking, flushing, answering."""
 
 
+_EACH_BYTE: Final = 0x0101010101010101
+"""Times a byte: a word of it."""
 _FLUSH_L2_TIMES: Final = 3
 _MIN_L2_BYTES: Final = 16 << 20
+
+
+class UnfitError(GpuError):
+    """The GPU did not pass its check, so no program was loaded."""
 
 
 @dataclass
@@ -51,8 +59,11 @@ class GpuRuntime:
         make_memory: Callable[[int], Memory],
         free_bytes: Callable[[], int],
         jobs_per_runner: int = 1,
+        own_checks: checks.DeviceChecks | None = None,
     ) -> None:
+        """`own_checks`: device code of ours that writes and looks; without it, array code does."""
         self.pool = pool
+        self.checks = own_checks
         self.jobs_per_runner = jobs_per_runner
         self.quarantine: str | None = None
         """Why this GPU serves nobody for now."""
@@ -179,9 +190,10 @@ class GpuRuntime:
             if not np.array_equal(written.view(np.uint32), right.astype(np.uint32)):
                 raise GpuError("The GPU computed a known sum wrong.", "Look at its ECC errors, and replace it.")
         except (RunnerError, RunnerHungError, GpuError) as error:
-            self.quarantine = str(gpu_fault("The GPU failed its check", error))
+            failed = gpu_fault("The GPU failed its check", error)
+            self.quarantine = str(failed)
             self.pool.end(runner)
-            raise gpu_fault("The GPU failed its check", error) from error
+            raise UnfitError(str(failed), failed.remedy) from error
         self.quarantine = None
         self._doubt = False
         self.pool.release(runner)
@@ -210,6 +222,8 @@ class GpuSession:
         self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
     ) -> None:
         self._runtime, self._runner, self._slot = runtime, runner, slot
+        self._checks = runtime.checks
+        self.looks = self._checks is not None
         self._entries = {entry.symbol: entry for entry in program.entries}
         self._prints = re.search(r"\bvprintf\b", program.ptx) is not None
         # What outlives a program on a device beside its memory: the heap, and the stack's and the printer's buffers.
@@ -225,7 +239,9 @@ class GpuSession:
         self._last: Layout | None = None
         """The layout of the run before, whose temporaries a run may find as they were left."""
         # Guards repeat this word. Nobody outside the referee knows it, so nobody can write over it unseen.
-        self._word = on_device(np.frombuffer(secrets.token_bytes(8), np.uint8), slot.memory.content)
+        word = secrets.token_bytes(8)
+        self._word_number = int.from_bytes(word, "little")
+        self._word = on_device(np.frombuffer(word, np.uint8), slot.memory.content)
         self._word_as_int = as_words(self._word)
         image = os.memfd_create("image")
         try:
@@ -235,7 +251,7 @@ class GpuSession:
         except RunnerError as fault:
             if fault.error == "CUDA_ERROR_NO_BINARY_FOR_GPU" or "no kernel image" in str(fault):
                 raise UnsupportedError(f"an image for {program.arch} on this GPU") from fault
-            self._unloadable = self._fault_of(fault, None)
+            self._unloadable = fault_of(fault, None, runtime.free_bytes)
         finally:
             os.close(image)
 
@@ -260,7 +276,7 @@ class GpuSession:
         if self._unloadable is not None:
             self._die()
             return RunOutcome({}, self._unloadable)
-        plan, where = self._plan(run)
+        plan, where, awaited = self._plan(run)
         if run.steps:
             self._write(run, where)
         else:
@@ -268,10 +284,20 @@ class GpuSession:
             # the referee does something on the GPU, as before every launch: then the runner waits for its turn.
             self._word.clone()
             synchronize(self._word)
+        if awaited:
+            try:
+                self._runner.answer("plan")
+            except (RunnerError, RunnerHungError) as error:
+                raise gpu_fault("A plan could not be prepared", error) from error
         started_us = time.perf_counter_ns() / 1000
+        wanted = None
         try:
-            order = {"order": "go", "id": plan, "prints": self._prints}
-            answer = self._runner.ask(order, run.time_limit_s + _SLACK_S)
+            self._runner.tell({"order": "go", "id": plan, "prints": self._prints})
+            if run.wanted is not None and not run.quiet:
+                wanted = run.wanted()
+            waits_us = time.perf_counter_ns() / 1000
+            left_s = run.time_limit_s + _SLACK_S - (waits_us - started_us) / 1e6
+            answer = self._runner.answer("go", max(0.0, left_s))
         except RunnerHungError:
             self._die()
             message = f"was still running when its time was up, after {run.time_limit_s:.3g} s"
@@ -289,32 +315,48 @@ class GpuSession:
                 self._runtime.deadly.add(self._identity)
                 raise
             return RunOutcome({}, Fault(kind="context_destroyed", message="destroyed the process of its own context"))
-        referee_us = time.perf_counter_ns() / 1000 - started_us
-        event_us, host_us = float(answer["event_us"]), float(answer["host_us"])
-        return RunOutcome(
-            self._taken_over(run, where) if run.look else {},
-            self._trespass(where) if run.look else None,
+        ended_us = time.perf_counter_ns() / 1000
+        event_us, host_us, referee_us = float(answer["event_us"]), float(answer["host_us"]), ended_us - started_us
+        outcome = RunOutcome(
+            {},
             printed=str(answer.get("printed", "")),
+            # What the referee does meanwhile is not the program's; nor is less than what was waited for.
+            own_s=min(referee_us, max(host_us, ended_us - waits_us)) / 1e6,
             times_us=(event_us, host_us, referee_us),
         )
+        if not run.look:
+            return outcome
+        if run.wanted is not None and wanted is None:
+            wanted = run.wanted()
+        contents, looked = self._looked(run, where, wanted)
+        if looked is None:
+            return replace(outcome, contents=self._taken_over(run, where), fault=self._trespass(where))
+        return replace(outcome, contents=contents, looked=looked)
 
-    def _plan(self, run: PlanRun) -> tuple[int, Layout]:
+    def _plan(self, run: PlanRun) -> tuple[int, Layout, bool]:
+        """The plan's number with the runner, where its buffers are, and whether the runner is preparing it now.
+
+        It does so while the contents are written.
+        """
         key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
-        if key not in self._plans:
+        new = key not in self._plans
+        if new:
             where = layout(run.buffers, self._slot.memory.size_bytes)
             if where.size_bytes > self._slot.memory.size_bytes:
                 raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
             number = len(self._plans)
             steps = [step_order(step, where, self._entries) for step in run.steps]
-            try:
-                self._runner.ask({"order": "plan", "id": number, "steps": steps})
-            except (RunnerError, RunnerHungError) as error:
-                raise gpu_fault("A plan could not be prepared", error) from error
+            self._runner.tell({"order": "plan", "id": number, "steps": steps})
             self._plans[key] = (number, where)
-        return self._plans[key]
+        return (*self._plans[key], new)
 
     def _write(self, run: PlanRun, where: Layout) -> None:
         content = self._slot.memory.content
+        if self._checks is not None:
+            self._checks.write(self._stretches(run, where))
+            self._guarded = self._last = where
+            synchronize(content)
+            return
         if where is not self._guarded:
             for start, end in where.guards():
                 odd = min(-start % 8, end - start)
@@ -332,6 +374,67 @@ class GpuSession:
                 target.fill_(run.poison_elsewhere)
         self._last = where
         synchronize(content)
+
+    def _stretches(self, run: PlanRun, where: Layout) -> list[checks.Stretch]:
+        """What `_write` does, for device code of ours."""
+        content = self._slot.memory.content
+        wanted = []
+        if where is not self._guarded:
+            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in where.guards()]
+        for buffer, place in zip(run.buffers, where.places, strict=True):
+            target = content[place.offset : place.end]
+            if buffer.content is not None:
+                given = buffer.content.reshape(-1).view(target.dtype)
+                wanted.append(checks.Stretch.copy(target, given.to(target.device)))
+            elif buffer.role == "output" or run.poison_elsewhere is None:
+                wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
+            elif not (run.keeps and where is self._last):
+                wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
+        return wanted
+
+    def _looked(self, run: PlanRun, where: Layout, wanted: Wanted | None) -> tuple[dict[str, Any], Looked | None]:
+        """What memory holds, and what device code of ours saw of it; nothing where others have to look.
+
+        That is also where something was written outside of the buffers: array code says what.
+        """
+        content, guards = self._slot.memory.content, where.guards()
+        memory = {place.name: content[place.offset : place.end] for place in where.places}
+        inputs = [buffer for buffer in run.buffers if buffer.role == "input"]
+        outputs = [buffer for buffer in run.buffers if buffer.role == "output"]
+        asked = len(guards) + len(inputs) + 3 * len(outputs)
+        if self._checks is None or not self._checks.can_look(asked, len(outputs)):
+            return {}, None
+        contents = {buffer.name: memory[buffer.name] for buffer in inputs}
+        contents |= {buffer.name: empty_like(memory[buffer.name]) for buffer in outputs}
+        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
+        stretches += [
+            checks.Stretch.same(memory[one.name], one.content.reshape(-1).view(content.dtype).to(content.device))
+            for one in inputs
+            if one.content is not None
+        ]
+        kept = len(stretches)
+        stretches += [checks.Stretch.poisoned(memory[one.name], run.poison, one.item_bytes) for one in outputs]
+        clean = len(stretches)
+        if run.same_as is not None:
+            earlier = {name: array.reshape(-1).view(content.dtype) for name, array in run.same_as.items()}
+            stretches += [checks.Stretch.same(memory[one.name], earlier[one.name]) for one in outputs]
+        alike = len(stretches)
+        stretches += [checks.Stretch.copy(contents[one.name], memory[one.name]) for one in outputs]
+        compared = {}
+        if wanted is not None:
+            compared = {
+                name: checks.Compared(shaped(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
+                for name, expected in wanted.expected.items()
+            }
+        found, worst = self._checks.look(stretches, compared)
+        if any(found[: len(guards)]):
+            return {}, None
+        return contents, Looked(
+            inputs_kept=not any(found[len(guards) : kept]),
+            poisoned=any(found[kept:clean]),
+            worst=worst if wanted is not None else None,
+            same=None if run.same_as is None else not any(found[clean:alike]),
+        )
 
     def _taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
         content = self._slot.memory.content
@@ -384,81 +487,7 @@ class GpuSession:
         """The runner's fault as a fact; raises GpuError where it is not the program's."""
         kernels = [step.symbol for step in run.steps if isinstance(step, KernelLaunch)]
         kernel = without_parameters(self._entries[kernels[0]].name) if len(set(kernels)) == 1 else None
-        return self._fault_of(broken, kernel)
-
-    def _fault_of(self, broken: RunnerError, kernel: str | None) -> Fault:
-        asserted = _ASSERTED.search(broken.printed)
-        if asserted:
-            line, *numbers = (int(asserted[i]) for i in range(1, 8))
-            block, thread = tuple(numbers[:3]), tuple(numbers[3:])
-            return Fault(
-                kind="assert",
-                message=f"stopped at an assertion: {asserted[8]}",
-                kernel=kernel,
-                line=line,
-                block=(block[0], block[1], block[2]),
-                thread=(thread[0], thread[1], thread[2]),
-            )
-        for name, (words, kind, message) in _KINDS.items():
-            if broken.error == name or (not broken.error and words in str(broken)):
-                if kind == "out_of_memory" and self._runtime.free_bytes() < 1 << 30:
-                    break
-                return Fault(kind=kind, message=message, kernel=kernel)
-        raise gpu_fault(f"The GPU broke ({broken.error or 'no name'})", broken)
-
-
-_ASSERTED: Final = re.compile(
-    r":(\d+): .*?: block: \[(\d+),(\d+),(\d+)\], thread: \[(\d+),(\d+),(\d+)\] Assertion (.*?) failed", re.DOTALL
-)
-_KINDS: Final = {
-    # The driver's name; its words, where a call fails that leaves the context whole; what it means.
-    "CUDA_ERROR_ILLEGAL_ADDRESS": (
-        "illegal memory access",
-        "out_of_bounds",
-        "touched memory that belongs to no buffer",
-    ),
-    "CUDA_ERROR_MISALIGNED_ADDRESS": (
-        "misaligned address",
-        "misaligned",
-        "used an address that is no multiple of the access's size",
-    ),
-    "CUDA_ERROR_INVALID_ADDRESS_SPACE": (
-        "not in the correct address space",
-        "out_of_bounds",
-        "used an address in the wrong kind of memory",
-    ),
-    "CUDA_ERROR_HARDWARE_STACK_ERROR": ("hardware stack error", "stack_overflow", "overflowed its stack"),
-    "CUDA_ERROR_INVALID_PC": ("invalid program counter", "trap", "jumped to where no code is"),
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("illegal instruction", "trap", "ran an instruction that is none"),
-    "CUDA_ERROR_ASSERT": ("device-side assert", "assert", "stopped at an assertion"),
-    "CUDA_ERROR_LAUNCH_FAILED": (
-        "unspecified launch failure",
-        "trap",
-        "stopped itself, or broke in a way that the GPU does not name",
-    ),
-    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
-        "too many resources",
-        "too_many_resources",
-        "cannot start: its blocks need more registers than a multiprocessor has",
-    ),
-    "CUDA_ERROR_INVALID_VALUE": (
-        "invalid argument",
-        "too_many_resources",
-        "cannot start: its blocks are larger than the kernel was compiled for (`__launch_bounds__`)",
-    ),
-    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
-        "too many blocks in cooperative launch",
-        "too_many_resources",
-        "cannot start: a cooperative launch needs all its blocks on the GPU at once, and they do not fit",
-    ),
-    "CUDA_ERROR_INVALID_CLUSTER_SIZE": (
-        "cluster",
-        "too_many_resources",
-        "cannot start: its clusters do not fit on the GPU",
-    ),
-    "CUDA_ERROR_LAUNCH_TIMEOUT": ("launch timed out", "watchdog", "was ended by the driver's own time limit"),
-    "CUDA_ERROR_OUT_OF_MEMORY": ("out of memory", "out_of_memory", "needs more memory than the GPU has"),
-}
+        return fault_of(broken, kernel, self._runtime.free_bytes)
 
 
 def _rounded_up(size_bytes: int) -> int:

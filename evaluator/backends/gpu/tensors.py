@@ -1,6 +1,7 @@
 """Torch tensors: random contents drawn on the device, and the PyTorch baselines of problems."""
 
 import functools
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from common.contract.timing import DeviceState
+from common.wire import DType
 from evaluator.backends.gpu.runner import driver
 from evaluator.errors import GpuError
-from evaluator.problems.arrays import Array, Shape
+from evaluator.problems.arrays import Array, NumpyRng, Shape, dtype_in
 from evaluator.problems.problem import Problem, Sizes
 
 
@@ -25,6 +27,7 @@ class TorchRng:
         self.device = torch.device(device)
         self._generator = torch.Generator(self.device)
         self._generator.manual_seed(seed)
+        self._nearby = NumpyRng(np.random.default_rng(seed))
 
     @property
     def xp(self) -> Any:
@@ -50,6 +53,16 @@ class TorchRng:
 
     def arange(self, stop: int) -> Array:
         return torch.arange(stop, dtype=torch.int64, device=self.device)
+
+    def nearby(self) -> NumpyRng:
+        return self._nearby
+
+    def taken(self, array: Array) -> Array:
+        array = np.require(array, requirements=("C", "W"))
+        if array.dtype.name == "bfloat16":  # no type of numpy's own, and none that torch takes
+            return self.taken(array.view(np.int16)).view(torch.bfloat16)
+        # Memory of the host that is not pinned is copied before the call returns, so that nothing waits.
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
 def eager(problem: Problem, inputs: Mapping[str, Array], sizes: Sizes) -> Callable[[], torch.Tensor]:
@@ -80,6 +93,60 @@ def _stream() -> torch.cuda.Stream:
 def as_words(memory: torch.Tensor) -> torch.Tensor:
     """uint8 memory in words of 8 bytes, which are faster to fill and compare; start and size are multiples of 8."""
     return memory.view(torch.int64)
+
+
+class ChecksDevice:
+    """Launches the referee's own device code on the first visible GPU (`checks.ChecksLauncher`)."""
+
+    def __init__(self, image: bytes, parameter_bytes: dict[str, int], threads: int, result_bytes: int) -> None:
+        """`image`: the cubin. Raises GpuError where the driver does not take it."""
+        torch.cuda.current_stream()  # makes the context current that the driver's calls go to
+        try:
+            self._kernels = driver.own_kernels(image, parameter_bytes)
+        except driver.DriverError as error:
+            raise GpuError(f"The referee's own device code was not taken ({error}).", "Please report it.") from error
+        self._threads = threads
+        self._results = torch.zeros(result_bytes, dtype=torch.uint8, device="cuda")
+        self._pinned = torch.zeros(result_bytes, dtype=torch.uint8, pin_memory=True)
+        self._read = self._pinned.numpy()
+
+    def launch(
+        self,
+        kernel: str,
+        grid: tuple[int, int],
+        parameters: bytearray,
+        pointers: Sequence[tuple[int, torch.Tensor]],
+    ) -> None:
+        for place, tensor in pointers:
+            _ADDRESS.pack_into(parameters, place, tensor.data_ptr())
+        try:
+            self._kernels[kernel].launch(grid, self._threads, parameters, _stream().cuda_stream)
+        except driver.DriverError as error:
+            raise GpuError(f"The referee's own device code could not be launched ({error}).", "Try again.") from error
+
+    def results(self) -> torch.Tensor:
+        return self._results.zero_()
+
+    def read(self) -> bytes:
+        self._pinned.copy_(self._results, non_blocking=True)
+        _stream().synchronize()
+        return self._read.tobytes()
+
+
+def empty_like(memory: torch.Tensor) -> torch.Tensor:
+    """As much memory on the same device, with anything in it."""
+    return torch.empty_like(memory)
+
+
+def shaped(memory: torch.Tensor, dtype: DType, shape: Sequence[int]) -> torch.Tensor:
+    """uint8 memory as elements of a type in a shape."""
+    return memory.view(dtype_in(torch_namespace, dtype)).reshape(shape)
+
+
+def memory_and_values() -> tuple[torch.Tensor, torch.Tensor]:
+    """4 KiB and a thousand float64 values on the first visible GPU, to try device code on."""
+    memory = torch.arange(4096, device="cuda").remainder(251).to(torch.uint8)
+    return memory, torch.linspace(-3.0, 5.0, 1000, dtype=torch.float64, device="cuda")
 
 
 def any_true(masks: Sequence[torch.Tensor]) -> list[bool]:
@@ -132,6 +199,7 @@ def free_bytes() -> int:
     return int(torch.cuda.mem_get_info()[0])
 
 
+_ADDRESS = struct.Struct("<Q")
 _QUEUEING_CYCLES = 100_000
 """About 50 us: with the flush, longer than the host needs to queue any of the baselines."""
 

@@ -71,6 +71,7 @@ class SimulatorSession:
 
     reorders = True
     counts_instructions = True
+    looks = False
 
     def __init__(
         self,

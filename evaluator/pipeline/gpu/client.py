@@ -83,7 +83,13 @@ class StartFailure:
 
     @property
     def fault(self) -> GpuError:
-        return (RefereeKilledError if self.killed else GpuError)(self.reason, self.remedy)
+        return (RefereeKilledError if self.killed else GpuUnfitError)(self.reason, self.remedy)
+
+
+class GpuUnfitError(GpuError):
+    """The GPU did not pass its check, or its referee could not be started, before the job had begun: it can go on to
+    another GPU.
+    """
 
 
 class RefereeKilledError(GpuError, JobKilledError):
@@ -103,6 +109,8 @@ class GpuReferee:
     """The referee of one GPU, in a process of its own. Safe to use from several threads and processes."""
 
     name: Literal["gpu", "sim"] = "gpu"
+    count = 1
+    """GPUs."""
 
     def __init__(self, gpu: Gpu, settings: MachineSettings, cancel_token: CancelToken | None = None) -> None:
         """When `cancel_token` is cancelled, jobs are let go at once."""
@@ -120,6 +128,11 @@ class GpuReferee:
         bound = GpuReferee(self._gpu, self._settings, cancel_token)
         bound._troubles = self._troubles
         return bound
+
+    @property
+    def uuid(self) -> str:
+        """The GPU's."""
+        return self._gpu.uuid
 
     @property
     def trouble(self) -> StartFailure | None:
@@ -388,7 +401,7 @@ def _found(answer: dict[str, Any]) -> JudgeResult:
     if "usage" in answer:
         raise UsageError(answer["usage"]["message"], answer["usage"]["remedy"])
     fault = answer.get("fault", {})
-    kind = RefereeKilledError if fault.get("killed") else GpuError
+    kind = RefereeKilledError if fault.get("killed") else GpuUnfitError if fault.get("unfit") else GpuError
     raise kind(str(fault.get("message", answer)), fault.get("remedy"))
 
 

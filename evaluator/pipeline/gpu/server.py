@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from common.contract.timing import DeviceState
+from evaluator.backends.gpu.checks import KERNELS, RESULT_BYTES, THREADS, DeviceChecks
+from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
-from evaluator.backends.gpu.session import GpuRuntime
+from evaluator.backends.gpu.session import GpuRuntime, UnfitError
 from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
@@ -36,7 +38,9 @@ from evaluator.disk_cache import Cache
 from evaluator.errors import GpuError, InfrastructureError, JobKilledError, UsageError
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
+from evaluator.pipeline.gpu.own_code import own_code
 from evaluator.pipeline.gpu.references import References
+from evaluator.pipeline.gpu.stack_samples import sampled
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult
 from evaluator.problems.arrays import Rng
@@ -127,9 +131,21 @@ def _answer(
     """One job from its request to the grader's answer."""
     started_s = time.monotonic()
 
+    begun = False
+
     def open_session(checked_plan: CheckedPlan, memory_bytes: int) -> Session:
+        nonlocal begun
         attributes = _needs_attributes(checked_plan)
-        return services.runtime.open(request.program, attributes, memory_bytes, leaves_traces=request.local_memory)
+        try:
+            session = services.runtime.open(
+                request.program, attributes, memory_bytes, leaves_traces=request.local_memory
+            )
+        except UnfitError as unfit:
+            if begun:  # it may be what this job did
+                raise GpuError(str(unfit), unfit.remedy) from unfit
+            raise
+        begun = True
+        return session
 
     def judge() -> JudgeResult:
         return judge_and_time(request, open_session, services.rng, baseline, report, services.instruments)
@@ -158,7 +174,8 @@ def _ended(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except InfrastructureError as fault:
         log.warning("a job failed through our fault: %s", fault)
         killed = isinstance(fault, JobKilledError) or getattr(fault, "killed_from_outside", False)
-        return {"fault": {"message": str(fault), "remedy": fault.remedy, "killed": killed}}
+        unfit = isinstance(fault, UnfitError)
+        return {"fault": {"message": str(fault), "remedy": fault.remedy, "killed": killed, "unfit": unfit}}
     except ChannelClosedError:
         raise
     except Exception as error:  # a defect that one job meets ends that job, not those of all others
@@ -219,18 +236,37 @@ class GpuRefereeServices:
             self.baseline: Baseline = timed
             cache, driver = Cache(data_dir / "cache", cache_bytes), self.state().driver or ""
             self.references = References(place, cache, uuid, driver, timed.probe)
-            self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner)
+            own_checks = self._own_checks(cache)
+            self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner, own_checks)
         except BaseException:
             pool.close()
             raise
 
+    def _own_checks(self, cache: Cache) -> DeviceChecks | None:
+        """Device code of ours, where it can be had and does what it should; else array code does the same."""
+        image = own_code(cache, self._gpu().arch)
+        if image is None:
+            return None
+        try:
+            own_checks = DeviceChecks(self._tensors.ChecksDevice(image, KERNELS, THREADS, RESULT_BYTES))
+            if own_checks.works(*self._tensors.memory_and_values()):
+                return own_checks
+            log.error("the referee's own device code computes something else than it should: array code is used")
+        except GpuError as fault:
+            log.error("the referee's own device code cannot be used, so array code is: %s", fault)
+        return None
+
     def rng(self, seed: int) -> Rng:
         return self._tensors.TorchRng(seed, "cuda")
 
-    def state(self) -> DeviceState:
+    def _gpu(self) -> Gpu:
         gpu = next((gpu for gpu in self._health.gpus() if gpu.uuid == self._uuid), None)
         if gpu is None:
             raise GpuError(f"The GPU {self._uuid} is gone.", "Look at `dmesg | grep Xid`; it may need a restart.")
+        return gpu
+
+    def state(self) -> DeviceState:
+        gpu = self._gpu()
         now = self._health.device_state(self._uuid, own=(os.getpid(),))
         return DeviceState(
             name=gpu.name,
@@ -294,7 +330,8 @@ def main() -> None:
         listener.listen(1024)
         log.info("the referee of %s is ready", wanted.gpu)
         try:
-            serve(listener, services, wanted.idle_s)
+            with sampled():
+                serve(listener, services, wanted.idle_s)
         finally:
             wanted.socket.unlink(missing_ok=True)
 

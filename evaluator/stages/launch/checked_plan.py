@@ -15,6 +15,7 @@ from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, Step
 from common.wire import DType
 from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, Packed, Parameter, Pointer
 from evaluator.errors import Ruling
+from evaluator.problems.arrays import Array, dtype_in, namespace
 from evaluator.problems.catalogue import ProblemById
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.compile.resources import fitting_blocks
@@ -66,6 +67,15 @@ class SizedPlan:
             Buffer(b.name, b.role, b.size_bytes, b.dtype.size_bytes, inputs[b.name] if b.role == "input" else None)
             for b in self.buffers
         )
+
+    def tensors(self, contents: Mapping[str, Array], role: Role = "output") -> dict[str, Array]:
+        """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
+        found: dict[str, Array] = {}
+        for buffer in self.buffers:
+            if buffer.role == role:
+                memory = contents[buffer.name]
+                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
+        return found
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.contract import Mismatch
-from evaluator.problems.arrays import Array, namespace, to_numpy, widened
+from evaluator.problems.arrays import Array, element_bytes, namespace, to_numpy, widened
 from evaluator.problems.problem import Expected, Tolerance
 
 _OnHost: TypeAlias = NDArray[Any]
@@ -16,7 +16,7 @@ _OnHost: TypeAlias = NDArray[Any]
 _HEAT_CELLS: Final = 48
 _TINY: Final = 2.0**-1022
 """Smallest normal float64."""
-_SURELY_RIGHT: Final = 1 - 2.0**-40
+SURELY_RIGHT: Final = 1 - 2.0**-40
 """An error over the allowed one that roundings cannot have brought below 1. A NaN is not below it."""
 
 
@@ -68,7 +68,7 @@ def _judge(actual: Array, expected: Expected, tolerance: Tolerance) -> _Judged:
         # `_TINY` changes no allowance but 0, of which it makes something to divide 0 by.
         ratio = error / (allowed + _TINY)
         worst = float(xp.max(ratio))
-        if worst < _SURELY_RIGHT:
+        if worst < SURELY_RIGHT:
             return _Judged(worst, None, wanted, ratio)
         right = error <= allowed
         if bool(xp.all(right)):
@@ -255,6 +255,38 @@ def heat(wrong: _OnHost) -> tuple[tuple[float, ...], ...]:
         plane, weight = np.add.reduceat(plane, edges, axis=axis), np.add.reduceat(weight, edges, axis=axis)
     share = np.divide(plane, weight, out=np.zeros_like(plane), where=weight > 0)
     return tuple(tuple(round(float(cell), 4) for cell in row) for row in share)
+
+
+@dataclass(frozen=True)
+class RunDifference:
+    """Where two runs on the same input, with different undefined memory, gave other bits."""
+
+    output: str
+    element: int
+    """The first that counts."""
+    unwritten: bool
+    """Whether it holds in both what undefined memory was made of."""
+    count: int
+    """Elements of this output that differ."""
+    total: int
+
+
+def first_difference(
+    first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int], unwritten_too: bool
+) -> RunDifference | None:
+    """The first difference of two runs; `unwritten_too`: also of elements that hold poison in both."""
+    for name, one in first.items():
+        xp = namespace(one)
+        differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
+        if not bool(xp.any(differing)):
+            continue
+        differ = to_numpy(differing).reshape(-1)
+        unwritten = to_numpy(is_poison(one, poisons[0]) & is_poison(second[name], poisons[1])).reshape(-1)
+        elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
+        if len(elements):
+            element = int(elements[0])
+            return RunDifference(name, element, bool(unwritten[element]), int(differ.sum()), differ.size)
+    return None
 
 
 def all_written(first: Mapping[str, Array], second: Mapping[str, Array], poisons: tuple[int, int]) -> bool:

@@ -6,19 +6,19 @@ The referee's side: the backend gets one trial's inputs at a time and returns wh
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
-
-import numpy as np
 
 from common.contract import Correctness, Fault, HazardWarning, Phase, Settings, Status, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session, Watch
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, Rng, dtype_in, element_bytes, namespace, to_numpy
+from evaluator.problems.arrays import Array, Rng, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
-from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, in_words, is_poison
+from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, first_difference, in_words
 from evaluator.stages.verify.findings.advice import advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
+from evaluator.stages.verify.findings.input_check import changed_input
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
 from evaluator.stages.verify.findings.undefined_memory import (
     UNWRITTEN_HINT,
@@ -30,8 +30,8 @@ from evaluator.stages.verify.findings.undefined_memory import (
     unset_variable,
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
-from evaluator.stages.verify.input_check import changed_input
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
+from evaluator.stages.verify.trial_contents import TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
 from evaluator.stages.verify.weak_memory import (
@@ -73,6 +73,7 @@ class Examination:
         self.problem = checked_plan.problem
         self.session = session
         self.rng = rng
+        self.contents = TrialContents(self.problem, rng, POISON)
         self.settings = settings
         self.planned = planned
         self.left_out: list[str] = []
@@ -132,10 +133,15 @@ class Examination:
             ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
         return Verified(ruling, correctness, self.thread_instructions, self.facts)
 
-    def run(self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0) -> Ruling | None:
-        """One trial: run, judge, and where it is cheap on other undefined memory. `least_limit`: of instructions."""
+    def run(
+        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: PlannedTrial | None = None
+    ) -> Ruling | None:
+        """One trial: run, judge, and where it is cheap on other undefined memory. `least_limit`: of instructions.
+
+        `following`: the trial that comes next, whose inputs can be drawn while this one's program runs.
+        """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        inputs = trial.distribution.draw(self.rng, trial.sizes)
+        inputs = self.contents.inputs(trial, following)
         ruling = self._examine(trial, sized_plan, inputs)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
 
@@ -143,19 +149,19 @@ class Examination:
         self.watching.undefined = None
         keeps, self._last_sizes = trial.sizes == self._last_sizes, trial.sizes
         elsewhere = POISON if keeps else self.poison_elsewhere()
-        first = self.execute(sized_plan, inputs, POISON, elsewhere=elsewhere, keeps=keeps)
+        first = self.execute(sized_plan, inputs, POISON, elsewhere=elsewhere, keeps=keeps, wanted_by=trial)
         draw = self.registers.drawn
         ruling = self.intact(first, trial, inputs)
         if ruling is not None:
             return ruling
         self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
-        outputs = self.tensors(first, sized_plan)
+        outputs = sized_plan.tensors(first.contents)
         if first.thread_instructions <= ORDERED_INSTRUCTIONS[0]:
             self._consider_for_order(trial.sizes, first.thread_instructions)
         cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
         # from what is undefined".
-        if cheap or any(bool(is_poison(array, POISON).any()) for array in outputs.values()):
+        if cheap or poisoned(first, outputs, POISON):
             self.twice += cheap
             watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
             ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
@@ -165,10 +171,10 @@ class Examination:
             other = self.execute(sized_plan, inputs, POISON)
             ruling = self.intact(other, trial, inputs)
             if ruling is None and not self.is_right(other, trial, sized_plan, inputs):
-                ruling = self.judge(trial, inputs, self.tensors(other, sized_plan))
+                ruling = self.judge(trial, inputs, sized_plan.tensors(other.contents))
             if ruling is not None:
                 return ruling
-        ruling = self.judge(trial, inputs, outputs)
+        ruling = self.judge(trial, inputs, outputs, first)
         if ruling is None:
             return self._weakly(trial, sized_plan, inputs, first.thread_instructions)
         if (keeps or elsewhere != POISON) and not cheap and self.session.reorders:
@@ -210,7 +216,7 @@ class Examination:
             shown, explain = (outcome, explained) if memory else (strong, explained_by_order)
             self.trials.pop()
             if (ruling := self.intact(shown, trial, inputs)) is None:
-                ruling = self.judge(trial, inputs, self.tensors(shown, sized_plan))
+                ruling = self.judge(trial, inputs, sized_plan.tensors(shown.contents))
             assert ruling is not None
             ruling, self.fault = explain(ruling, draw, shown, lines)
             return ruling
@@ -218,7 +224,7 @@ class Examination:
 
     def is_right(self, outcome: RunOutcome, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> bool:
         """Whether it ended, and with an answer that the trial accepts."""
-        return outcome.fault is None and self._right(trial, inputs, self.tensors(outcome, sized_plan))
+        return outcome.fault is None and self.contents.right(trial, inputs, sized_plan.tensors(outcome.contents))
 
     def _by_registers(self, ruling: Ruling, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling:
         """The ruling with what registers that change from run to run have to do with it."""
@@ -230,8 +236,8 @@ class Examination:
             outcome = self.execute(sized_plan, inputs, POISON, registers=draw)
             if outcome.fault is not None:
                 return ruling
-            outputs = self.tensors(outcome, sized_plan)
-            if self._right(trial, inputs, outputs):
+            outputs = sized_plan.tensors(outcome.contents)
+            if self.contents.right(trial, inputs, outputs):
                 message = f"The answer depends on {self.registers}: with other values it is right. {ruling.message}"
                 return replace(ruling, message=message, hint=REGISTERS_HINT)
             if draw != _PLAIN:
@@ -254,19 +260,19 @@ class Examination:
         draw = self.registers.drawn
         self._other_poison, elsewhere = next(self._turns.both)
         poison = self._other_poison
-        outcome = self.execute(sized_plan, inputs, poison, watch=watch, elsewhere=elsewhere)
+        outcome = self.execute(sized_plan, inputs, poison, watch=watch, elsewhere=elsewhere, same_as=first)
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):  # by watching
             outcome = self.execute(sized_plan, inputs, poison, elsewhere=elsewhere)
         ruling = self.race(outcome, trial) or self.fault_ruling(outcome, trial)
-        if ruling is None:
-            second = self.tensors(outcome, sized_plan)
+        if ruling is None and not (outcome.looked and outcome.looked.same):
+            second = sized_plan.tensors(outcome.contents)
             ruling = self._undefined(first, second, trial, unwritten_too, outcome.first_unwritten)
             free = not self.session.reorders
             if ruling is not None and self.registers.read:
                 # Which of both made the difference: the undefined memory, or the special registers?
                 outcome = self.execute(sized_plan, inputs, poison, registers=draw, elsewhere=elsewhere)
                 same = self.fault_ruling(outcome, trial) or self._undefined(
-                    first, self.tensors(outcome, sized_plan), trial, unwritten_too, outcome.first_unwritten
+                    first, sized_plan.tensors(outcome.contents), trial, unwritten_too, outcome.first_unwritten
                 )
                 ruling, free = same or ruling, same is None
             if ruling is not None and free and all_written(first, second, (POISON, poison)):
@@ -274,7 +280,7 @@ class Examination:
                 # adds by atomics. Then both answers must be right, and that is all that can be asked; likewise of one
                 # that shares out work by the multiprocessor.
                 self.deterministic = False
-                return None if self._right(trial, inputs, second) else self.judge(trial, inputs, second)
+                return None if self.contents.right(trial, inputs, second) else self.judge(trial, inputs, second)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
@@ -285,7 +291,10 @@ class Examination:
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
-        ruling = self.fault_ruling(outcome, trial) or changed_input(outcome.contents, inputs, self.checked_plan)
+        kept = outcome.looked is not None and outcome.looked.inputs_kept
+        ruling = self.fault_ruling(outcome, trial)
+        if ruling is None and not kept:
+            ruling = changed_input(outcome.contents, inputs, self.checked_plan)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
@@ -300,12 +309,6 @@ class Examination:
         self.fault = seen.fault or self.fault
         return seen.ruling
 
-    def _right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
-        """Whether these are what the oracle gives."""
-        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
-        compared = (compare_output(n, a, expected[n], trial.tolerance, POISON) for n, a in outputs.items())
-        return all(comparison.mismatch is None for comparison in compared)
-
     def execute(
         self,
         sized_plan: SizedPlan,
@@ -319,8 +322,14 @@ class Examination:
         weak_memory: int = 0,
         elsewhere: int | None = None,
         keeps: bool = False,
+        wanted_by: PlannedTrial | None = None,
+        same_as: Mapping[str, Array] | None = None,
+        quiet: bool = False,
     ) -> RunOutcome:
-        """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw."""
+        """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw.
+
+        `wanted_by`: the trial whose answer it should give, for a session that looks at that itself.
+        """
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
@@ -328,6 +337,7 @@ class Examination:
         own_s = _OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s
         if not self.session.counts_instructions:
             own_s = min(own_s, self.limit_s * _ONE_RUN)
+        wanted = partial(self.contents.wanted, wanted_by, sized_plan, inputs) if wanted_by else None
         run = PlanRun(
             buffers,
             sized_plan.steps,
@@ -340,6 +350,9 @@ class Examination:
             registers=self.registers.draw() if registers is None else registers,
             schedule=schedule,
             weak_memory=weak_memory,
+            wanted=wanted if self.session.looks else None,
+            same_as=same_as if self.session.looks else None,
+            quiet=quiet,
             instruction_limit=self.instruction_limit,
             poison_elsewhere=elsewhere,
             keeps=keeps,
@@ -375,15 +388,6 @@ class Examination:
             if (notice.kind, notice.line) not in known:
                 told = HazardWarning(kind=notice.kind, message=notice.message, line=notice.line, remedy=notice.remedy)
                 self.hazards[told] = None
-
-    def tensors(self, outcome: RunOutcome, sized_plan: SizedPlan, role: str = "output") -> dict[str, Array]:
-        """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
-        found: dict[str, Array] = {}
-        for buffer in sized_plan.buffers:
-            if buffer.role == role:
-                memory = outcome.contents[buffer.name]
-                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
-        return found
 
     def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
         """Keep the largest sizes up to some costs, to be run in other orders."""
@@ -421,41 +425,30 @@ class Examination:
         `known`: the first element of each output that nobody wrote, where the second run was watched. What holds the
         pattern of undefined memory, and was written, was copied or computed from such memory.
         """
-        for name, one in first.items():
-            xp = namespace(one)
-            differing = xp.any(element_bytes(one) != element_bytes(second[name]), axis=-1)
-            if not bool(xp.any(differing)):
-                continue
-            differ = to_numpy(differing).reshape(-1)
-            both = is_poison(one, POISON) & is_poison(second[name], self._other_poison)
-            unwritten = to_numpy(both).reshape(-1)
-            elements = np.flatnonzero(differ if unwritten_too else differ & ~unwritten)
-            if not len(elements):
-                continue
-            element = int(elements[0])
-            all_written = known.get(name, 0) is None
-            undefined = self.watching.undefined
-            if unwritten[element] and not all_written:
-                element = known.get(name) or element
-                return Ruling(
-                    Status.INCORRECT,
-                    Phase.VERIFY,
-                    f"At {trial.place}: {name}[{element}] was never written "
-                    f"({int(differ.sum())} of {differ.size} elements differ between two runs on the same input)."
-                    f"{self._reader()}",
-                    undefined.remedy if undefined else UNWRITTEN_HINT,
-                )
-            unset = self.session.unset_lines if undefined is None else ()
-            later = later_launch(undefined, self.checked_plan)
+        found = first_difference(first, second, (POISON, self._other_poison), unwritten_too)
+        if found is None:
+            return None
+        name, element, undefined = found.output, found.element, self.watching.undefined
+        if found.unwritten and known.get(name, 0) is not None:
+            element = known.get(name) or element
             return Ruling(
                 Status.INCORRECT,
                 Phase.VERIFY,
-                f"At {trial.place}: {name}[{element}] {origin(undefined, name, bool(unset))}: two runs on the "
-                f"same input, with different undefined memory, differ in {int(differ.sum())} of {differ.size} "
-                f"elements.{self._reader(unset)}",
-                how_to_initialise(undefined, name, self._temporaries(), later, bool(unset)),
+                f"At {trial.place}: {name}[{element}] was never written "
+                f"({found.count} of {found.total} elements differ between two runs on the same input)."
+                f"{self._reader()}",
+                undefined.remedy if undefined else UNWRITTEN_HINT,
             )
-        return None
+        unset = self.session.unset_lines if undefined is None else ()
+        later = later_launch(undefined, self.checked_plan)
+        return Ruling(
+            Status.INCORRECT,
+            Phase.VERIFY,
+            f"At {trial.place}: {name}[{element}] {origin(undefined, name, bool(unset))}: two runs on the "
+            f"same input, with different undefined memory, differ in {found.count} of {found.total} "
+            f"elements.{self._reader(unset)}",
+            how_to_initialise(undefined, name, self._temporaries(), later, bool(unset)),
+        )
 
     def _temporaries(self) -> set[str]:
         return {temporary.name for temporary in self.checked_plan.plan.temporaries}
@@ -470,8 +463,13 @@ class Examination:
         self.fault = self.watching.undefined.fault
         return f" {sentence(self.fault, self.checked_plan.source_lines)}."
 
-    def judge(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> Ruling | None:
-        """Compare with the oracle, and record the trial."""
+    def judge(
+        self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array], outcome: RunOutcome | None = None
+    ) -> Ruling | None:
+        """Compare with the oracle what the session has not seen to be right in `outcome`, and record the trial."""
+        if outcome is not None and (right := surely_right(outcome, outputs)):
+            self.trials.append(trial_of(trial, True, right))
+            return None
         expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():

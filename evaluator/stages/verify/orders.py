@@ -67,7 +67,7 @@ def _backwards(examination: Examination) -> Ruling | None:
             examination.warnings[told] = None
             return None
         expected = examination.problem.oracle(inputs, sizes)
-        for name, actual in examination.tensors(outcome, sized_plan).items():
+        for name, actual in sized_plan.tensors(outcome.contents).items():
             comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
             if comparison.mismatch is not None:
                 examination.trials.append(trial_of(trial, False, comparison))
@@ -118,7 +118,7 @@ def _schedules(examination: Examination) -> Ruling | None:
                 continue
             ruling = examination.fault_ruling(outcome, trial)
             comparison = None
-            for name, actual in () if ruling else examination.tensors(outcome, sized_plan).items():
+            for name, actual in () if ruling else sized_plan.tensors(outcome.contents).items():
                 comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
                 if comparison.mismatch is not None:
                     ruling = examination.incorrect(trial, comparison)

@@ -5,7 +5,6 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 from common.contract import Settings
@@ -54,13 +53,19 @@ def verify(
         progress(number, len(trials))
         if number == usual and session.reorders and (ruling := other_orders(examination)):
             return examination.verified(ruling)
-        judge = examination.run if number < usual or beyond is None else partial(beyond.judge, examination)
-        ruling = judge(trial, sized_plan)
+        if number < usual or beyond is None:
+            ruling = examination.run(trial, sized_plan, following=_following(trials, number))
+        else:
+            ruling = beyond.judge(examination, trial, sized_plan)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
     reorders = session.reorders and usual == len(trials)
     return examination.verified(other_orders(examination) if reorders else None)
+
+
+def _following(trials: Sequence[PlannedTrial], number: int) -> PlannedTrial | None:
+    return trials[number + 1] if number + 1 < len(trials) else None
 
 
 class BeyondUsual(Protocol):

@@ -99,6 +99,28 @@ class SharedMemory:
         _checked("cuMemRelease", driver.cuMemRelease(self._handle))
 
 
+class OwnKernel:
+    """A kernel of our own, which takes one struct by value: what launching costs is what the host spends on it."""
+
+    def __init__(self, module: Any, name: str, parameter_bytes: int) -> None:
+        self._function = _checked("cuModuleGetFunction", driver.cuModuleGetFunction(module, name.encode()))
+        self._parameters = ctypes.create_string_buffer(parameter_bytes)
+        self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._parameters))
+        self._address = ctypes.addressof(self._pointers)
+
+    def launch(self, grid: tuple[int, int], threads: int, parameters: bytearray, stream: int) -> None:
+        """Queue it on a stream, by the handle; the driver copies the parameters. Raises DriverError."""
+        ctypes.memmove(self._parameters, bytes(parameters), len(self._parameters))
+        answer = driver.cuLaunchKernel(self._function, *grid, 1, threads, 1, 1, 0, stream, self._address, 0)
+        _checked("cuLaunchKernel", answer)
+
+
+def own_kernels(image: bytes, parameter_bytes: dict[str, int]) -> dict[str, OwnKernel]:
+    """Kernels of ours by name, loaded into the current context for as long as it lives. Raises DriverError."""
+    module = _checked("cuModuleLoadData", driver.cuModuleLoadData(image))
+    return {name: OwnKernel(module, name, size_bytes) for name, size_bytes in parameter_bytes.items()}
+
+
 class CudaModule:
     """A loaded program whose kernels need launch attributes, which PyCUDA cannot give."""
 

@@ -20,7 +20,7 @@ from evaluator.problems.problem import Problem
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_elements, compare_output
 from evaluator.stages.verify.examination import POISON, Examination
-from evaluator.stages.verify.input_check import input_changed
+from evaluator.stages.verify.findings.input_check import input_changed
 from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.large.growth import where_it_breaks_off
 from evaluator.stages.verify.large.pieces import Piece, draw_pieces

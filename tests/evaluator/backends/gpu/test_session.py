@@ -4,11 +4,15 @@ import contextlib
 import os
 import struct
 import time
+from dataclasses import replace
 
 import pytest
 import torch
+from host_checks import HostDevice
 from stand_in import StandInServices, program
 
+from common.wire import DType
+from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.session import (
@@ -19,8 +23,10 @@ from evaluator.backends.session import (
     PlanRun,
     Pointer,
     UnsupportedError,
+    Wanted,
 )
 from evaluator.errors import GpuError
+from evaluator.problems.problem import Expected, Tolerance
 from evaluator.sandbox import selftest
 
 N = 1000
@@ -31,9 +37,11 @@ def place(tmp_path_factory):
     return selftest.choose(tmp_path_factory.mktemp("work"))
 
 
-@pytest.fixture(params=[1, 3], ids=["single-use", "reused"])
+@pytest.fixture(params=[(1, None), (3, None), (3, HostDevice)], ids=["single-use", "reused", "own device code"])
 def runtime(place, request):
-    with contextlib.closing(StandInServices(place, request.param).runtime) as runtime:
+    jobs, device = request.param
+    own_checks = DeviceChecks(device()) if device else None
+    with contextlib.closing(StandInServices(place, jobs, own_checks=own_checks).runtime) as runtime:
         yield runtime
 
 
@@ -134,6 +142,82 @@ def test_an_assertion_names_its_line_and_thread(runtime):
         fault = session.run(relu_run(contents())).fault
     assert (fault.line, fault.block, fault.thread) == (7, (1, 0, 0), (3, 0, 0))
     assert "`i < n`" in fault.message
+
+
+ALLOWED = Tolerance(0.0, 1e-6, "")
+
+
+def wanting(x, y, **more):
+    """A run of relu that should give `y`."""
+
+    def wanted():
+        expected = Expected(y.double(), torch.ones(N, dtype=torch.float64))
+        return Wanted({"y": expected}, ALLOWED, {"y": (DType.FLOAT32, (N,))})
+
+    return replace(relu_run(x), wanted=wanted, **more)
+
+
+@pytest.fixture
+def looking(place):
+    """A runtime with device code of our own, which it counts."""
+    device = HostDevice()
+    with contextlib.closing(StandInServices(place, 3, own_checks=DeviceChecks(device)).runtime) as runtime:
+        runtime.device = device
+        yield runtime
+
+
+@pytest.mark.parametrize(
+    ("deed", "kept", "poisoned", "right"),
+    [
+        ("relu", True, False, True),
+        ("wrong", True, False, False),
+        ("nothing", True, True, False),
+        ("input", False, False, True),
+    ],
+)
+def test_a_session_with_its_own_code_looks_at_everything_at_once(looking, deed, kept, poisoned, right):
+    x = contents()
+    y = x.clamp(min=0)
+    with opened(looking, deed) as session:
+        assert session.looks
+        outcome = session.run(wanting(x, y, same_as={"y": y}))
+    looked = outcome.looked
+    assert (looked.inputs_kept, looked.poisoned) == (kept, poisoned)
+    assert (looked.worst["y"] <= 1) is right
+    assert looked.same is right
+    assert outcome.fault is None
+    assert looking.device.reads == 1
+    assert looking.device.launches == 3  # what memory begins with, what is left of it, and how far the output is off
+
+
+def test_what_was_written_outside_is_for_array_code_to_name(looking):
+    with opened(looking, "beyond") as session:
+        outcome = session.run(wanting(contents(), contents().clamp(min=0)))
+    assert outcome.looked is None
+    assert (outcome.fault.kind, outcome.fault.buffer, outcome.fault.element) == ("out_of_bounds", "y", N)
+
+
+def test_guards_are_whole_again_after_a_write_outside(looking):
+    with opened(looking, "beyond") as session:
+        for _ in range(2):
+            assert session.run(relu_run(contents())).fault.kind == "out_of_bounds"
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_answer_is_computed_while_the_program_runs_unless_its_time_counts(looking, quiet):
+    computed_s = []
+
+    def wanted():
+        time.sleep(0.05)
+        computed_s.append(time.monotonic())
+        return wanting(x, x.clamp(min=0)).wanted()
+
+    x = contents()
+    with opened(looking, "relu") as session:
+        outcome = session.run(replace(relu_run(x), wanted=wanted, quiet=quiet))
+    assert len(computed_s) == 1
+    assert (outcome.times_us[2] > 50_000) is not quiet
+    assert outcome.own_s < 0.05  # what the referee does meanwhile is not the program's
 
 
 def test_what_is_no_fault_of_the_program_is_ours(runtime):

@@ -7,12 +7,15 @@ import threading
 from dataclasses import replace
 
 import pytest
+from host_checks import HostDevice
 from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
+from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import Channel
+from evaluator.backends.gpu.session import GpuSession
 from evaluator.backends.session import Pointer, Program, UnsupportedError
 from evaluator.errors import GpuError, UsageError
 from evaluator.pipeline.gpu.client import GpuReferee
@@ -28,12 +31,13 @@ from evaluator.stages.time.statistics import Pooled
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
 
 
-@pytest.fixture(scope="module")
-def referee(tmp_path_factory):
+@pytest.fixture(scope="module", params=[False, True], ids=["array code", "own device code"])
+def referee(tmp_path_factory, request):
     settings = MachineSettings(tmp_path_factory.mktemp("data"))
     made = GpuReferee(GPU, settings)
     made._socket.parent.mkdir(parents=True)
-    services = StandInServices(selftest.choose(settings.data_dir / "work"))
+    own_checks = DeviceChecks(HostDevice()) if request.param else None
+    services = StandInServices(selftest.choose(settings.data_dir / "work"), own_checks=own_checks)
     with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
@@ -117,6 +121,24 @@ def test_a_right_kernel_is_verified_timed_and_checked_in_secret(referee):
     assert measurement.sizes == {"n": 3000}
     result = timed(judge_request("relu").checked_plan, found, lambda m: Pooled(m.event_us, m.baseline_us))
     assert result.timing.speedup_low <= result.timing.speedup <= result.timing.speedup_high
+
+
+@pytest.mark.parametrize(("long_us", "warm_ups"), [(1e9, 3), (1000.0, 1)])
+def test_a_launch_that_takes_long_is_one_warm_up_and_looked_at_each_time(referee, monkeypatch, long_us, warm_ups):
+    looks, run_before = [], GpuSession.run
+
+    def run(session, asked):
+        if asked.quiet:
+            looks.append(asked.look)
+        return run_before(session, asked)
+
+    monkeypatch.setattr(GpuSession, "run", run)
+    monkeypatch.setattr("evaluator.stages.time.measurement._LONG_US", long_us)
+    monkeypatch.setattr("evaluator.stages.time.measurement._CHECKS_S", 1e9)  # of a slow machine
+    counted = len(judged(referee, "slow").look.measurement.event_us)  # 2 ms
+    assert looks[-1], "the last one is looked at; where it was not counted, that is one more"
+    assert len(looks) - warm_ups - counted in ((0, 1) if warm_ups == 3 else (0,))
+    assert all(looks) is (warm_ups == 1)
 
 
 def test_timing_can_be_left_out(referee):

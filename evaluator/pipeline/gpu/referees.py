@@ -1,0 +1,168 @@
+"""Several GPUs of one machine, a referee each: a job goes to the one that has least to do, and to none that is ill.
+
+Who waits for which referee is told by files that are locked as long as someone waits, so that all processes of a
+machine know it and the lock of one that dies is gone with it. A GPU that did not pass its check, or whose referee
+cannot be started, gets nothing for a while if others are well: what came for it goes on to them, unless it had begun.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, Literal
+
+from evaluator.cancellation import CancelToken
+from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
+from evaluator.pipeline.progress import ProgressCallback
+from evaluator.pipeline.referee import JudgeRequest, JudgeResult
+
+_ILL_S: Final = 30.0
+"""How long a GPU that failed its check is left alone where others are well: as long as a referee's longest pause."""
+
+
+class GpuReferees:
+    """The referees of several GPUs that are alike. Safe to use from several threads and processes.
+
+    Bound to one piece of work it remembers which GPU had it.
+    """
+
+    name: Literal["gpu", "sim"] = "gpu"
+
+    def __init__(self, referees: Sequence[GpuReferee], folder: Path) -> None:
+        """`referees`: two at least. `folder`: where all processes of this machine tell each other what they do."""
+        self._referees = tuple(referees)
+        self._folder = folder
+        self._chosen: GpuReferee | None = None
+
+    def bound_to(self, cancel_token: CancelToken) -> "GpuReferees":
+        """The same referees, for one piece of work."""
+        return GpuReferees([referee.bound_to(cancel_token) for referee in self._referees], self._folder)
+
+    @property
+    def count(self) -> int:
+        """GPUs."""
+        return len(self._referees)
+
+    @property
+    def device(self) -> str:
+        """The GPU that judged, once there is one; before, all of them."""
+        if self._chosen is not None:
+            return self._chosen.device
+        return f"{len(self._referees)} GPUs: {'; '.join(referee.device for referee in self._referees)}"
+
+    @property
+    def arch(self) -> str:
+        return self._referees[0].arch
+
+    @property
+    def log(self) -> Path:
+        """Of the referee that cannot be started, else of the first."""
+        return next((one.log for one in self._referees if one.trouble), self._referees[0].log)
+
+    @property
+    def trouble(self) -> StartFailure | None:
+        """Why none of them could be started the last time; None where one could."""
+        return _common([referee.trouble for referee in self._referees])
+
+    def start(self) -> StartFailure | None:
+        """Start all that do not run, at the same time; why none can be started, or None where one can."""
+        with ThreadPoolExecutor(len(self._referees)) as pool:
+            return _common(list(pool.map(lambda referee: referee.start(), self._referees)))
+
+    def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
+        left_out: set[str] = set()
+        while True:
+            with self._placed(left_out) as referee:
+                self._chosen = referee
+                try:
+                    return referee.judge(request, progress)
+                except GpuUnfitError:
+                    self._call_ill(referee)
+                    left_out.add(referee.uuid)
+                    if len(left_out) == len(self._referees):
+                        raise
+
+    @contextlib.contextmanager
+    def _placed(self, left_out: Collection[str]) -> Iterator[GpuReferee]:
+        """The referee that has least to do, of those that are well; it has one more to do while the block runs."""
+        with contextlib.ExitStack() as stack:
+            with self._one_at_a_time():
+                able = [one for one in self._referees if one.uuid not in left_out]
+                well = [one for one in able if one.trouble is None and not self._is_ill(one)] or able
+                chosen = min(well, key=lambda one: waiting(self._jobs(one)))
+                stack.enter_context(_counted(self._jobs(chosen)))
+            yield chosen
+
+    def _jobs(self, referee: GpuReferee) -> Path:
+        return self._folder / f"{referee.uuid}.jobs"
+
+    @contextlib.contextmanager
+    def _one_at_a_time(self) -> Iterator[None]:
+        """So that two who come together do not both take the same for the idlest."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = open(self._folder / "placing.lock", "w")  # noqa: SIM115
+        except OSError:  # a full disk: then they may
+            yield
+            return
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _illness(self, referee: GpuReferee) -> Path:
+        return self._folder / f"{referee.uuid}.ill"
+
+    def _call_ill(self, referee: GpuReferee) -> None:
+        with contextlib.suppress(OSError):
+            aside = self._illness(referee).with_suffix(f".{os.getpid()}")
+            aside.write_text(json.dumps(time.monotonic()))
+            aside.replace(self._illness(referee))
+
+    def _is_ill(self, referee: GpuReferee) -> bool:
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            # A file of an earlier start of the machine speaks of another clock.
+            return 0 <= time.monotonic() - float(json.loads(self._illness(referee).read_text())) < _ILL_S
+        return False
+
+
+def _common(troubles: Sequence[StartFailure | None]) -> StartFailure | None:
+    found = [trouble for trouble in troubles if trouble is not None]
+    # What is due first is what the next start may be tried for.
+    return min(found, key=lambda one: one.due_s) if len(found) == len(troubles) else None
+
+
+def waiting(folder: Path) -> int:
+    """How many files in `folder` someone has locked; those of processes that have ended are removed."""
+    count = 0
+    for file in folder.glob("*") if folder.is_dir() else ():
+        with contextlib.suppress(OSError), file.open("rb") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                file.unlink()
+            except BlockingIOError:
+                count += 1
+    return count
+
+
+@contextlib.contextmanager
+def _counted(folder: Path) -> Iterator[None]:
+    """One more in `waiting`, while the block runs; where no file can be made, it is not counted."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = folder / secrets.token_hex(8)
+        held = file.open("xb")
+    except OSError:
+        yield
+        return
+    with held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                file.unlink()

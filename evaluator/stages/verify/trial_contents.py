@@ -1,0 +1,95 @@
+"""Inputs of trials and what their outputs should be; and what a session has seen of outputs by itself.
+
+A session that looks by itself asks for the answer while the program runs. That is when the inputs of the next trial
+are drawn too: in the same order as without, so that a seed gives the same contents either way.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from evaluator.backends.session import RunOutcome, Wanted
+from evaluator.problems.arrays import Array, Rng
+from evaluator.problems.problem import Arrays, Expected, Problem
+from evaluator.stages.launch.checked_plan import SizedPlan
+from evaluator.stages.verify.comparison import SURELY_RIGHT, Comparison, compare_output, is_poison
+from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
+
+_SMALL_BYTES: Final = 1 << 18
+"""Of all tensors. An operation on so much takes a processor some 10 us, as long as it takes to ask a GPU for one."""
+_SMALL_WORK: Final = 2_000_000
+"""Operations and words of memory: a product takes a processor a tenth of a millisecond then."""
+
+
+class TrialContents:
+    """What trials hold, and what is wanted of them."""
+
+    def __init__(self, problem: Problem, rng: Rng, poison: int) -> None:
+        self._problem, self._rng, self._poison = problem, rng, poison
+        self._following: PlannedTrial | None = None
+        self._drawn: tuple[PlannedTrial, Arrays] | None = None
+        self._on_host: tuple[Arrays, Arrays] | None = None
+        """The inputs that were drawn last, if they are of a small trial, and what they are copies of."""
+
+    def inputs(self, trial: PlannedTrial, following: PlannedTrial | None = None) -> Arrays:
+        """A trial's inputs, drawn now unless they were before; `following` comes next."""
+        self._following = following
+        drawn, self._drawn = self._drawn, None
+        if drawn is not None and drawn[0] is trial:
+            return drawn[1]
+        return self._draw(trial)
+
+    def wanted(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Wanted:
+        """What the outputs should be; the inputs of the trial that follows are drawn as well."""
+        expected = self._expected(trial, inputs)
+        following, self._following = self._following, None
+        if following is not None:
+            self._drawn = following, self._draw(following)
+        outputs = (buffer for buffer in sized_plan.buffers if buffer.role == "output")
+        return Wanted(expected, trial.tolerance, {one.name: (one.dtype, one.shape) for one in outputs})
+
+    def _draw(self, trial: PlannedTrial) -> Arrays:
+        """On the host, and moved, where that is sooner done: two trials in three, each of a hundred operations."""
+        self._on_host = None
+        if not self._is_small(trial):
+            return trial.distribution.draw(self._rng, trial.sizes)
+        host = trial.distribution.draw(self._rng.nearby(), trial.sizes)
+        moved = {name: self._rng.taken(array) for name, array in host.items()}
+        self._on_host = moved, host
+        return moved
+
+    def _is_small(self, trial: PlannedTrial) -> bool:
+        problem, sizes = self._problem, trial.sizes
+        return tensor_bytes(problem, sizes) <= _SMALL_BYTES and work_at(problem, sizes) <= _SMALL_WORK
+
+    def _expected(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
+        """What the oracle says, computed where the inputs were drawn."""
+        if self._on_host is None or self._on_host[0] is not inputs:
+            return self._problem.oracle(inputs, trial.sizes, **trial.scalars)
+        found = self._problem.oracle(self._on_host[1], trial.sizes, **trial.scalars)
+        return {name: self._moved(expected) for name, expected in found.items()}
+
+    def _moved(self, expected: Expected) -> Expected:
+        parts = expected.value, expected.scale, expected.relative, expected.longer, expected.beyond
+        return Expected(*(part if isinstance(part, float | int) else self._rng.taken(part) for part in parts))
+
+    def right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
+        """Whether these are what the oracle gives."""
+        expected = self._problem.oracle(inputs, trial.sizes, **trial.scalars)
+        compared = (compare_output(n, a, expected[n], trial.tolerance, self._poison) for n, a in outputs.items())
+        return all(comparison.mismatch is None for comparison in compared)
+
+
+def poisoned(outcome: RunOutcome, outputs: Mapping[str, Array], poison: int) -> bool:
+    """Whether an element of an output still consists of poison."""
+    if outcome.looked is not None:
+        return outcome.looked.poisoned
+    return any(bool(is_poison(array, poison).any()) for array in outputs.values())
+
+
+def surely_right(outcome: RunOutcome, outputs: Mapping[str, Array]) -> Comparison | None:
+    """The comparison of outputs all of which the session has seen to be right; None where others have to look."""
+    worst = outcome.looked.worst if outcome.looked is not None else None
+    # A NaN is not below it.
+    if worst and set(worst) == set(outputs) and all(error < SURELY_RIGHT for error in worst.values()):
+        return Comparison(max(worst.values()), None)
+    return None
