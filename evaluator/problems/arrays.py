@@ -6,7 +6,7 @@ Source: https://data-apis.org/array-api/2024.12
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -126,6 +126,11 @@ _LARGEST_BFLOAT16: Final = (2.0 - 2.0**-7) * 2.0**127
 def dtype_in(xp: Any, dtype: DType) -> Any:
     """An element type in the words of a namespace."""
     return numpy_dtype(dtype) if xp is np else getattr(xp, dtype.value)
+
+
+def as_elements(memory: Array, dtype: DType, shape: Sequence[int]) -> Array:
+    """The same memory, contiguous, as elements of a type in a shape."""
+    return memory.view(dtype_in(namespace(memory), dtype)).reshape(shape)
 
 
 def cast(array: Array, dtype: DType) -> Array:

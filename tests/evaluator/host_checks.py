@@ -5,6 +5,7 @@
 
 import struct
 
+import numpy as np
 import torch
 
 from evaluator.backends.gpu.checks import COMPARE, MOST_STRETCHES, RESULT_BYTES
@@ -64,12 +65,14 @@ class HostDevice:
         if head and head < -at.data_ptr() % 8:
             first = at.data_ptr() % 8
             ends = ((at[:head], pattern[first : first + head]),)
+        # numpy's, which takes words at any place of the storage; torch takes them at multiples of eight alone.
+        words = whole.numpy().view(np.int64)
         if deed == 0:
-            whole.view(torch.int64).fill_(signed)
+            words.fill(signed)
             for part, wanted in ends:
                 part.copy_(wanted)
             return False
-        changed = bool((whole.view(torch.int64) != signed).any())
+        changed = bool((words != signed).any())
         return changed or not all(torch.equal(part, wanted) for part, wanted in ends)
 
     def _compare(self, parameters, there):

@@ -35,11 +35,14 @@ _MOST_BLOCKS: Final = 528
 _BLOCK_ELEMENTS: Final = 1024
 _HEAD: Final = struct.Struct("<Q")
 _STRETCH: Final = struct.Struct("<QQQQII")
-_COMPARISON: Final = struct.Struct("<QQQQ4q4q" + 4 * "Qd4q" + "ddII")
+_ARRAYS: Final = "QQQQ4q4q"
+_TERM: Final = "Qd4q"
+_COMPARISON: Final = struct.Struct(f"<{_ARRAYS}{4 * _TERM}ddII")
 KERNELS: Final = {MEMORY: _HEAD.size + MOST_STRETCHES * _STRETCH.size, COMPARE: _COMPARISON.size}
 """Each with the bytes of its parameters."""
-_TERMS_AT: Final = 96
-_TERM_BYTES: Final = 48
+_WORST_AT: Final = struct.calcsize("<QQ")
+_TERMS_AT: Final = struct.calcsize(f"<{_ARRAYS}")
+_TERM_BYTES: Final = struct.calcsize(f"<{_TERM}")
 _FILL, _COPY, _HOLDS, _SAME, _POISON = range(5)
 _TYPES: Final = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
 _KINDS: Final = {f"torch.{name}": kind for kind, name in enumerate(_TYPES)}
@@ -153,7 +156,7 @@ class DeviceChecks:
             for number, (parameters, pointers, count) in enumerate(known):
                 at = 4 * MOST_STRETCHES + 8 * number
                 grid = min(_MOST_BLOCKS, -(-count // _BLOCK_ELEMENTS)), 1
-                self._device.launch(COMPARE, grid, parameters, [*pointers, (16, results[at : at + 8])])
+                self._device.launch(COMPARE, grid, parameters, [*pointers, (_WORST_AT, results[at : at + 8])])
         found = self._device.read()
         flags = struct.unpack_from(f"<{len(stretches)}I", found)
         if len(known) < len(blocks):

@@ -22,10 +22,10 @@ from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.faults import fault_of
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
-from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, shaped, synchronize
+from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
 from evaluator.backends.session import KernelLaunch, Looked, PlanRun, Program, RunOutcome, UnsupportedError, Wanted
 from evaluator.errors import GpuError
-from evaluator.problems.arrays import to_numpy
+from evaluator.problems.arrays import as_elements, to_numpy
 
 _CANARY_COUNT: Final = 1 << 16
 _SLACK_S: Final = 0.5
@@ -423,7 +423,7 @@ class GpuSession:
         compared = {}
         if wanted is not None:
             compared = {
-                name: checks.Compared(shaped(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
+                name: checks.Compared(as_elements(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
                 for name, expected in wanted.expected.items()
             }
         found, worst = self._checks.look(stretches, compared)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from common.contract.timing import DeviceState
-from common.wire import DType
 from evaluator.backends.gpu.runner import driver
 from evaluator.errors import GpuError
-from evaluator.problems.arrays import Array, NumpyRng, Shape, dtype_in
+from evaluator.problems.arrays import Array, NumpyRng, Shape
 from evaluator.problems.problem import Problem, Sizes
 
 
@@ -136,11 +135,6 @@ class ChecksDevice:
 def empty_like(memory: torch.Tensor) -> torch.Tensor:
     """As much memory on the same device, with anything in it."""
     return torch.empty_like(memory)
-
-
-def shaped(memory: torch.Tensor, dtype: DType, shape: Sequence[int]) -> torch.Tensor:
-    """uint8 memory as elements of a type in a shape."""
-    return memory.view(dtype_in(torch_namespace, dtype)).reshape(shape)
 
 
 def memory_and_values() -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from evaluator.sandbox.host.process_tree import PAGE_BYTES, rooms_in_memory, stat_fields
+from evaluator.sandbox.host.process_tree import MappedFile, nameless_mappings, resident_bytes_of, rooms_in_memory
 
 BLAMED_SHARE = 0.95
 """Of the memory that a job may have: what it has had where it is to blame that none is left; below that others took
@@ -66,27 +66,22 @@ class HeldMemory:
         """What shared mappings, anonymous files and the folders in memory hold, each once."""
         held: dict[tuple[str, str], int] = {}
         for pid in tree:
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
-                for line in maps:
-                    if not line.endswith("(deleted)\n"):
-                        continue
-                    extent, _, _, device, number, path = line.split(maxsplit=5)
-                    if path.startswith(("/dev/zero", "/memfd:", "/SYSV")):
-                        size_bytes = self._allocated(pid, extent)
-                        held[device, number] = max(size_bytes, held.get((device, number), 0))
+            for mapping in nameless_mappings(pid):
+                if mapping.path.startswith(("/dev/zero", "/memfd:", "/SYSV")):
+                    size_bytes = self._allocated(mapping)
+                    held[mapping.identity] = max(size_bytes, held.get(mapping.identity, 0))
         return sum(held.values()) + rooms_in_memory(tree, self._order)[0]
 
-    def _allocated(self, pid: int, extent: str) -> int:
+    def _allocated(self, mapping: MappedFile) -> int:
         """What the file behind a mapping holds."""
-        start, end = (int(place, 16) for place in extent.split("-"))
         try:
-            return os.stat(f"/proc/{pid}/map_files/{start:x}-{end:x}").st_blocks * 512
+            return os.stat(mapping.file).st_blocks * 512
         except FileNotFoundError:
             return 0  # it is gone by now
         except OSError:
             # Only who may do anything on this machine is told. All of it may be there, where a job's address space is
             # bounded; drivers reserve more than they use.
-            return end - start if self._order["address_space"] else 0
+            return mapping.size_bytes if self._order["address_space"] else 0
 
 
 def _own_bytes(pid: int) -> int:
@@ -100,8 +95,7 @@ def _own_bytes(pid: int) -> int:
                     found[name] = int(size) * 1024
         return found["Pss:"] - found["Pss_Shmem:"]
     except OSError:
-        fields = stat_fields(pid)
-        return int(fields[21]) * PAGE_BYTES if fields else 0
+        return resident_bytes_of(pid)
 
 
 # ---- what there is, and what the kernel did for want of it ----
@@ -195,8 +189,7 @@ def memory_for_a_job(wanted_bytes: int) -> int:
     own = _text("/proc/self/cgroup")
     for name in os.listdir("/proc"):
         if name.isdigit() and _text(f"/proc/{name}/oom_score_adj").strip() == _JOBS_SCORE:
-            fields = stat_fields(int(name))
-            held_bytes = int(fields[21]) * PAGE_BYTES if fields else 0
+            held_bytes = resident_bytes_of(int(name))
             machine += held_bytes
             group += held_bytes if _text(f"/proc/{name}/cgroup") == own else 0
     return min(machine, group)

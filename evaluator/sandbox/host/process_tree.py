@@ -5,8 +5,8 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 END_PATIENCE_S = 10.0
 WORK_ENTRIES = 20_000
@@ -31,7 +31,7 @@ def _children_by_scan(pid: int) -> list[int]:
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            fields = stat_fields(int(name))
+            fields = _stat_fields(int(name))
             if fields and int(fields[1]) == pid:
                 found.append(int(name))
     return found
@@ -40,7 +40,7 @@ def _children_by_scan(pid: int) -> list[int]:
 list_children = _children if os.path.exists("/proc/thread-self/children") else _children_by_scan
 
 
-def stat_fields(pid: int) -> list[str] | None:
+def _stat_fields(pid: int) -> list[str] | None:
     """Fields 3 and on of /proc/PID/stat: [0] is the state, [1] the parent, [17] the threads, [21] the resident pages;
     None where the process is gone.
     """
@@ -100,8 +100,38 @@ def _kill_below(pending: list[int]) -> None:
 
 # ---- what it holds ----
 
-_SHARED_ANONYMOUS = " /dev/zero (deleted)\n"
-"""How a mapping ends in /proc that processes share and no file backs: memory, and no file."""
+
+def resident_bytes_of(pid: int) -> int:
+    """A process's resident memory; 0 where it is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[21]) * PAGE_BYTES if fields else 0
+
+
+SHARED_ANONYMOUS = "/dev/zero (deleted)"
+"""What /proc calls what is mapped by processes that share it and no file backs: memory, and no file."""
+
+
+class MappedFile(NamedTuple):
+    """A stretch of a process's addresses with a file behind it that has no name any more."""
+
+    file: str
+    """Where it can be looked at, for who may do that."""
+    size_bytes: int
+    identity: tuple[str, str]
+    """Device and number of the file, as text."""
+    path: str
+    """As it was called; ` (deleted)` is the end of it."""
+
+
+def nameless_mappings(pid: int) -> Iterator[MappedFile]:
+    """What a process has mapped of files without a name; nothing of one that is gone or may not be looked at."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
+        for line in maps:
+            if line.endswith("(deleted)\n"):
+                extent, _, _, device, number, path = line.rstrip("\n").split(maxsplit=5)
+                start, end = (int(place, 16) for place in extent.split("-"))
+                file = f"/proc/{pid}/map_files/{start:x}-{end:x}"
+                yield MappedFile(file, end - start, (device, number), path)
 
 
 def look_at(tree: Iterable[int]) -> tuple[int, int]:
@@ -111,7 +141,7 @@ def look_at(tree: Iterable[int]) -> tuple[int, int]:
     """
     tasks = resident_bytes = 0
     for pid in tree:
-        fields = stat_fields(pid)
+        fields = _stat_fields(pid)
         if fields and fields[0] == "T":
             # A stop from outside must not let its time run out.
             with contextlib.suppress(OSError):
@@ -141,7 +171,7 @@ class RunQueueTime:
         for pid in descendants(os.getpid(), most=100):
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/schedstat") as file:
                 used_ns, waited_ns, _ = map(int, file.read().split())
-                fields = stat_fields(pid)
+                fields = _stat_fields(pid)
                 if fields and fields[0] == "R":
                     stands_still = self._ns.get(pid) == (used_ns, waited_ns)
                     self._in_line_since_s[pid] = before.get(pid, self._looked_s) if stands_still else self._looked_s
@@ -223,12 +253,11 @@ class WrittenFiles:
         """
         sizes: dict[tuple[int, int], int] = {}
         for pid in tree:
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
-                for line in maps:
-                    if line.endswith("(deleted)\n") and not line.endswith(_SHARED_ANONYMOUS):
-                        with contextlib.suppress(OSError):
-                            status = os.stat(f"/proc/{pid}/map_files/{line.split()[0]}")
-                            sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+            for mapping in nameless_mappings(pid):
+                if mapping.path != SHARED_ANONYMOUS:
+                    with contextlib.suppress(OSError):
+                        status = os.stat(mapping.file)
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
             with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as listing:
                 for entry in listing:
                     with contextlib.suppress(OSError):

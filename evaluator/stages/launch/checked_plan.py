@@ -15,7 +15,7 @@ from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, Step
 from common.wire import DType
 from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, Packed, Parameter, Pointer
 from evaluator.errors import Ruling
-from evaluator.problems.arrays import Array, dtype_in, namespace
+from evaluator.problems.arrays import Array, as_elements
 from evaluator.problems.catalogue import ProblemById
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.compile.resources import fitting_blocks
@@ -70,12 +70,8 @@ class SizedPlan:
 
     def tensors(self, contents: Mapping[str, Array], role: Role = "output") -> dict[str, Array]:
         """What the outputs (or the inputs) hold after a run, in their dtypes and shapes."""
-        found: dict[str, Array] = {}
-        for buffer in self.buffers:
-            if buffer.role == role:
-                memory = contents[buffer.name]
-                found[buffer.name] = memory.view(dtype_in(namespace(memory), buffer.dtype)).reshape(buffer.shape)
-        return found
+        chosen = (buffer for buffer in self.buffers if buffer.role == role)
+        return {one.name: as_elements(contents[one.name], one.dtype, one.shape) for one in chosen}
 
 
 @dataclass(frozen=True)

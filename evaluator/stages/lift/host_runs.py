@@ -165,12 +165,7 @@ class _Batch:
                 f"The host code took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
-        killed_for_memory = how == "signal" and what == signal.SIGKILL and what in run.own_signals
-        if (
-            run.memory_exceeded
-            or killed_for_memory
-            or (how == "none" and run.limit_hit and "memory" in run.limit_hit)
-        ):
+        if took_too_much_memory(run, how, what):
             return LiftRefusedError(
                 Status.OUT_OF_MEMORY,
                 f"The host code took more than {self.settings.memory_bytes >> 20} MiB of memory on the host.",
@@ -215,6 +210,13 @@ Endings = dict[int, tuple[str, int]]
 def endings_in(pattern: re.Pattern[bytes], run: JobResult) -> Endings:
     """How each call ended by what the process says that made it, by the call's number: in a word, and with what."""
     return {int(one[1]): (one[2].decode(), int(one[3] or 0)) for one in pattern.finditer(run.stdout)}
+
+
+def took_too_much_memory(run: JobResult, how: str, what: int) -> bool:
+    """Whether a call that ended so (`Endings`) was ended for the memory that it took, or the whole job was."""
+    if how == "signal" and what == signal.SIGKILL and what in run.own_signals:
+        return True
+    return run.memory_exceeded or (how == "none" and run.limit_hit is not None and "memory" in run.limit_hit)
 
 
 def signals_in(pattern: re.Pattern[bytes]) -> Callable[[JobResult], frozenset[int]]:

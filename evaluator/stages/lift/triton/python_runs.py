@@ -3,7 +3,6 @@
 import json
 import re
 import secrets
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,14 @@ from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.host_runs import RunsJobs, ending_of, endings_in, run_untrusted, signals_in
+from evaluator.stages.lift.host_runs import (
+    RunsJobs,
+    ending_of,
+    endings_in,
+    run_untrusted,
+    signals_in,
+    took_too_much_memory,
+)
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -160,12 +166,7 @@ class _Batch:
                 f"The Python took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
-        killed_for_memory = how == "signal" and what == signal.SIGKILL and what in run.own_signals
-        if (
-            run.memory_exceeded
-            or killed_for_memory
-            or (how == "none" and run.limit_hit and "memory" in run.limit_hit)
-        ):
+        if took_too_much_memory(run, how, what):
             return LiftRefusedError(
                 Status.OUT_OF_MEMORY,
                 f"The Python took more than {self.settings.memory_bytes >> 20} MiB of memory on the host.",
