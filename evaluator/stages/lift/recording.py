@@ -4,6 +4,7 @@ Everything here is checked anew, since host code shares its process with the rec
 worst that it can win by that is a launch plan of its own making, which is judged as any plan that is submitted.
 """
 
+import secrets
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictInt, ValidationError
@@ -15,10 +16,22 @@ from evaluator.stages.lift.binding import LiftRefusedError
 MAX_RECORDING_BYTES: Final = 8 << 20
 _MAX_STEPS: Final = 8192
 _MAX_BUFFERS: Final = 512
+_SEED_BITS: Final = 63
+"""A seed is read as a signed number of 64 bits, and is not negative."""
 _Word = Annotated[StrictInt, Field(ge=0, lt=1 << 64)]
 _Extents = tuple[_Word, _Word, _Word]
 _Hex = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})*$")]
 _Name = Annotated[str, Field(max_length=4096, pattern=r"^[A-Za-z0-9_$.]*$")]
+
+
+def seeds_of_both() -> tuple[int, int]:
+    """What the made-up addresses of the two recordings of one call follow.
+
+    Every bit differs, and each buffer has one of them in its address: so none has the same address in both. Which of
+    the two recordings it is in, host code cannot tell from it.
+    """
+    seed = secrets.randbits(_SEED_BITS)
+    return seed, seed ^ ((1 << _SEED_BITS) - 1)
 
 
 class RecordedLaunch(Wire):

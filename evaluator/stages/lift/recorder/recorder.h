@@ -16,6 +16,7 @@
 // Addresses that are made up: no memory is mapped there, so reading them on the host is a fault that can be named.
 constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 36, MAX_BUFFERS = 512;
 constexpr unsigned long long LAST_ADDRESS = FIRST_ADDRESS + SLOT_BYTES * MAX_BUFFERS;
+constexpr int SEED_BITS = 63;
 constexpr size_t MAX_STEPS = 4096, MAX_UPLOAD_BYTES = 1 << 16;
 
 struct Buffer {
@@ -51,7 +52,7 @@ struct Recorder {
     std::map<const void *, size_t> variable_buffers;
     std::map<cudaStream_t, int> streams;
     size_t uploaded_bytes = 0, held_bytes = 0;
-    unsigned long long seed = 1;
+    unsigned long long seed = 1, first_seed = 1; // as it is after what was drawn, and as it was given
     std::string output;
     int process = 0;
     std::vector<std::string> returned; // tensors that the host code gave back, as JSON

@@ -99,7 +99,7 @@ void read_program(Words &in) {
 void read_run(Words &in, int number) {
     Recorder &r = recorder();
     for (int i = 0; i < number; i++) in.skip_line();
-    r.seed = in.large();
+    r.seed = r.first_seed = in.large();
     for (long long count = in.number(); count > 0; count--) new_buffer(in.large());
     assay::read_call(in);
 }
@@ -127,8 +127,11 @@ size_t new_buffer(unsigned long long bytes, const std::string &variable) {
     Recorder &r = recorder();
     if (r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS);
     if (bytes > SLOT_BYTES / 4) refuse("too_large_buffer", "", (long long)(bytes >> 20));
-    // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run.
-    unsigned long long base = FIRST_ADDRESS + r.buffers.size() * SLOT_BYTES + SLOT_BYTES / 4 + (draw() % (SLOT_BYTES / 4) & ~255ull);
+    // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run, and in
+    // that half of the stretch where it does not begin in the other recording, whose seed has every bit another.
+    size_t number = r.buffers.size();
+    unsigned long long half = r.first_seed >> number % SEED_BITS & 1;
+    unsigned long long base = FIRST_ADDRESS + number * SLOT_BYTES + (2 + half) * (SLOT_BYTES / 8) + (draw() % (SLOT_BYTES / 8) & ~255ull);
     r.buffers.push_back(Buffer{base, bytes, variable, false});
     return r.buffers.size() - 1;
 }
