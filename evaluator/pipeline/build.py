@@ -190,6 +190,7 @@ def _lifted(
         toolbox.toolchain,
         toolbox.sandbox,
         cache,
+        [sizes for sizes, _ in public_points(submitted)],
     )
     if not isinstance(lifted, Lifted):
         # A verdict whose host code did not compile cannot say that the compiler took all of it.

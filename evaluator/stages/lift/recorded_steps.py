@@ -6,7 +6,7 @@ that no plan can say. A word that is the same in both is a number, whatever it l
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from common.contract import Status
@@ -28,11 +28,11 @@ from evaluator.problems.problem import Problem
 from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.recording import (
+    CallRecording,
     RecordedCopy,
     RecordedFill,
     RecordedFree,
     RecordedLaunch,
-    Recording,
 )
 from evaluator.stages.lift.returned import Returned, unstable
 
@@ -52,23 +52,28 @@ _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 def plan_of(
     problem: Problem,
     entries: Sequence[Entry],
-    first: Recording,
-    second: Recording,
-    initial: Sequence[tuple[str, str]] = (),
+    first: CallRecording,
+    second: CallRecording,
     returned: Mapping[str, tuple[int, ...]] | None = None,
 ) -> RecordedLaunchPlan:
     """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
 
-    `initial`: copies before everything else, from the first of two tensors to the second. `returned`: the shapes of
-    outputs that the host code has to return.
+    `returned`: the shapes of outputs that the host code has to return.
     """
-    plan = _Reader(problem, entries, first, second).plan(returned)
-    copies = tuple(Copy(source=source, target=target) for source, target in initial)
-    return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
+    reader = PlanReader(problem, entries, first, second)
+    return reader.plan(reader.steps(returned))
 
 
-class _Reader:
-    def __init__(self, problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> None:
+RawStep = RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree
+"""A step as it was recorded."""
+
+
+class PlanReader:
+    """Reads both recordings of one call. Everything raises LiftRefusedError where they are no plan."""
+
+    def __init__(
+        self, problem: Problem, entries: Sequence[Entry], first: CallRecording, second: CallRecording
+    ) -> None:
         self.problem, self.entries = problem, entries
         self.by_symbol = {entry.symbol: entry for entry in entries}
         self.first, self.second = first, second
@@ -79,15 +84,19 @@ class _Reader:
         self.bases = [sorted((one.base, i) for i, one in enumerate(each.buffers)) for each in (first, second)]
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
-        self.freed: set[int] = set()
+        self.freed = set(first.freed)
+        self.whole: dict[int, str] = {}
+        """Allocations that are an output, by their number."""
 
-    def plan(self, shapes: Mapping[str, tuple[int, ...]] | None) -> RecordedLaunchPlan:
+    def steps(self, shapes: Mapping[str, tuple[int, ...]] | None) -> list[Step]:
+        """What the call does; `shapes` are those of the outputs that it has to return."""
         returned = Returned(self.problem, shapes, self.first, self.second, self._place)
+        self.whole = returned.whole
         for number, output in returned.whole.items():
             self.names[number] = output
         if len(self.first.steps) != len(self.second.steps):
             raise unstable("it does another number of launches, fills and copies")
-        steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
+        steps = self.read(zip(self.first.steps, self.second.steps, strict=True))
         steps += [
             Copy(
                 source=self._named(number, f"what is returned as {output},"),
@@ -100,6 +109,14 @@ class _Reader:
         ]
         if freed := [output for number, output in returned.whole.items() if number in self.freed]:
             self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
+        return steps
+
+    def read(self, pairs: Iterable[tuple[RawStep, RawStep]]) -> list[Step]:
+        """Steps of both recordings as those of a plan."""
+        return [step for pair in pairs for step in self._step(*pair)]
+
+    def plan(self, steps: Sequence[Step], more: Sequence[Temporary] = ()) -> RecordedLaunchPlan:
+        """The plan of these steps, with `more` temporaries beside those that were read."""
         if not any(isinstance(step, Launch | Fill | Copy) for step in steps):
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -110,11 +127,11 @@ class _Reader:
             Temporary(name=name, dtype=dtype, shape=(self.first.buffers[number].bytes // dtype.size_bytes,))
             for number, name in enumerate(self.names)
             if name is not None and number >= self._tensors and self.first.buffers[number].variable is None
-            if number not in returned.whole
+            if number not in self.whole
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
         try:
-            return RecordedLaunchPlan(temporaries=temporaries, steps=tuple(steps))
+            return RecordedLaunchPlan(temporaries=(*temporaries, *more), steps=tuple(steps))
         except (PlanError, ValueError) as error:
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -240,14 +257,34 @@ class _Reader:
         found = [self._looked_up(bases, each, word) for bases, each, word in self._both(one, other)]
         if found[0] is None or found[0] != found[1]:
             raise unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
+        if found[0][0] in self.first.of_others:
+            raise LiftRefusedError(
+                Status.REJECTED,
+                f"The host code keeps pointers of an earlier call: {place.removesuffix(',')} is a tensor that this "
+                "call was not given.",
+                "Take all pointers from the arguments anew at each call: each has tensors of its own.",
+            )
         return found[0]
 
-    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], Recording, int]]:
+    def addresses(self, one: RecordedLaunch, other: RecordedLaunch) -> Iterator[tuple[int, int, int]]:
+        """Those in the arguments of a launch: the parameter's number from 0 on, byte, and buffer."""
+        for parameter, (data, twin) in enumerate(zip(one.arguments, other.arguments, strict=False)):
+            for at in range(0, min(len(data), len(twin)) // 2 - 7, 8):
+                words = [bytes.fromhex(each[2 * at : 2 * at + 16]) for each in (data, twin)]
+                if words[0] != words[1] and (found := self.number_at(int.from_bytes(words[0], "little"))) is not None:
+                    yield parameter, at, found
+
+    def number_at(self, address: int) -> int | None:
+        """The buffer at an address of the first recording."""
+        found = self._looked_up(self.bases[0], self.first, address)
+        return None if found is None else found[0]
+
+    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], CallRecording, int]]:
         yield self.bases[0], self.first, one
         yield self.bases[1], self.second, other
 
     @staticmethod
-    def _looked_up(bases: list[tuple[int, int]], recording: Recording, word: int) -> tuple[int, int] | None:
+    def _looked_up(bases: list[tuple[int, int]], recording: CallRecording, word: int) -> tuple[int, int] | None:
         at = bisect_right(bases, (word, len(bases)))
         if not at:
             return None

@@ -52,8 +52,13 @@ void finish() {
     }
     made += "], \"steps\": [";
     for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
-    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + ", \"returned\": [";
-    for (size_t i = 0; i < r.returned.size(); i++) made += (i ? ", " : "") + r.returned[i];
+    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + ", \"calls\": [";
+    for (size_t i = 0; i < r.calls.size(); i++) {
+        const Call &call = r.calls[i];
+        made += (i ? ", " : "") + std::string("{\"first_step\": ") + std::to_string(call.first_step) + ", \"returned\": [";
+        for (size_t k = 0; k < call.returned.size(); k++) made += (k ? ", " : "") + call.returned[k];
+        made += "]}";
+    }
     made += "]}\n";
     write_file(r.output, made);
     _exit(0);
@@ -114,7 +119,7 @@ void describe() {
 void refuse(const char *why, const std::string &name, long long number, const std::string &text) {
     write_file(recorder().output, std::string("{\"refusal\": {\"why\": ") + assay::quoted(why) + ", \"name\": " + assay::quoted(name) +
                                       ", \"number\": " + std::to_string(number) +
-                                      ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
+                                      ", \"call\": " + std::to_string(recorder().calls.size()) + ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
     _exit(0);
 }
 
@@ -123,10 +128,18 @@ bool is_made_up(const void *address) {
     return word >= FIRST_ADDRESS && word < LAST_ADDRESS;
 }
 
+void begin_call() {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    r.calls.push_back(Call{r.steps.size(), r.buffers.size(), {}});
+    r.uploaded_bytes = r.held_bytes = 0;
+}
+
 size_t new_buffer(unsigned long long bytes, const std::string &variable) {
     Recorder &r = recorder();
-    if (r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS);
-    if (bytes > SLOT_BYTES / 4) refuse("too_large_buffer", "", (long long)(bytes >> 20));
+    size_t before = r.calls.empty() ? 0 : r.calls.back().first_buffer;
+    if (r.buffers.size() - before >= MAX_BUFFERS_OF_CALL || r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS_OF_CALL);
+    if (bytes > SLOT_BYTES / 2) refuse("too_large_buffer", "", (long long)(bytes >> 20));
     // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run, and in
     // that half of the stretch where it does not begin in the other recording, whose seed has every bit another.
     size_t number = r.buffers.size();
@@ -150,7 +163,7 @@ void add_step(const std::string &step) {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
-    if (r.steps.size() >= MAX_STEPS) refuse("too_many_steps", "", (long long)MAX_STEPS);
+    if (r.steps.size() - (r.calls.empty() ? 0 : r.calls.back().first_step) >= MAX_STEPS) refuse("too_many_steps", "", (long long)MAX_STEPS);
     r.steps.push_back(step);
 }
 

@@ -10,6 +10,7 @@ from common.contract import Status
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import Binding, LiftRefusedError
 from evaluator.stages.lift.dialects import EntryFunction
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
 ENTRIES: Final = ("run", "solve", "solution")
 """What is called: the first of these that a text defines. LeetGPU calls `solve`."""
@@ -122,7 +123,7 @@ def expected_python(problem: Problem, name: str = "run") -> str:
 
 
 def python_call(problem: Problem, binding: Binding, sizes: Sizes, scalars: Mapping[str, float]) -> dict[str, Any]:
-    """Tensors and arguments of one call, as `inside/record.py` reads them."""
+    """Tensors and arguments of each call of one process, as `inside/record.py` reads them."""
     every = [*problem.inputs, *problem.outputs]
     places = {tensor.name: number for number, tensor in enumerate(every)}
     numbers: dict[str, float | int] = {
@@ -135,6 +136,7 @@ def python_call(problem: Problem, binding: Binding, sizes: Sizes, scalars: Mappi
     numbers |= {name: int(value) if value.is_integer() else value for name, value in stated.items()}
     numbers |= sizes
     return {
+        "sets": list(TENSORS_OF_CALLS),
         "tensors": [[str(tensor.dtype), list(tensor.shape_at(sizes))] for tensor in every],
         "arguments": [["tensor", places[n]] if n in places else ["number", numbers[n]] for n in binding.names],
         "results": []

@@ -24,14 +24,15 @@ from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError
 from evaluator.stages.lift.host_runs import RecordingSandbox
 from evaluator.stages.lift.lifting import Scalars, there
-from evaluator.stages.lift.recorded_steps import plan_of
+from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
+from evaluator.stages.lift.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.triton.entry_points import PythonEntry, bind_python, python_call
 from evaluator.stages.lift.triton.kernel_modules import KernelModule, TritonKernel
 from evaluator.stages.lift.triton.python_runs import RecordedPair, launched, record_python
 from evaluator.stages.lift.triton.triton_package import TritonPackage
 
-_RULES: Final = "triton 2"
+_RULES: Final = "triton 3"
 _KERNELS: Final = TypeAdapter(dict[str, TritonKernel])
 
 
@@ -53,6 +54,8 @@ class LiftedPython:
     """At other sizes kernels are compiled without assuming that 16 divides one, so that there are few."""
     module: KernelModule = field(default_factory=KernelModule)
     entries: tuple[Entry, ...] = ()
+    uses: MemoryUses = field(default_factory=lambda: MemoryUses(""))
+    """Of all kernels so far."""
     cached: bool = True
     """Whether nothing had to be recorded or compiled."""
     others_s: float = 0.0
@@ -72,6 +75,7 @@ class LiftedPython:
                 break
             self.module.add(one.kernels, launched(one.first))
         ptx, self.entries = self.module.program()
+        self.uses = MemoryUses(ptx)
         return ptx
 
     def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedLaunchPlan | Ruling]:
@@ -84,12 +88,12 @@ class LiftedPython:
             try:
                 if isinstance(one, LiftRefusedError):
                     raise one
-                found.append(self._plan(one))
+                found.append(self._plan(one, sizes))
             except LiftRefusedError as refusal:
                 return [*found, there(refusal.ruling, sizes)]
         return found
 
-    def _plan(self, one: RecordedPair) -> RecordedLaunchPlan:
+    def _plan(self, one: RecordedPair, sizes: Sizes) -> RecordedLaunchPlan:
         if missing := [kernel for kernel in launched(one.first) if kernel not in self.module.names]:
             name = one.kernels[missing[0]].name
             raise LiftRefusedError(
@@ -97,9 +101,11 @@ class LiftedPython:
                 f"The Python launches {name} in a specialisation that no other size needs, and it was not compiled.",
                 "Nothing is wrong with it. It was not judged there, so there is no reward.",
             )
-        return plan_of(
-            self.problem, self.entries, self._named(one.first), self._named(one.second), self.binding.initial
-        )
+        outputs = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
+        returned = None if outputs.keys() & set(self.binding.names) else outputs
+        recordings = self._named(one.first), self._named(one.second)
+        calls = RepeatedCalls(self.problem, self.entries, self.uses, *recordings, self.binding.initial, returned)
+        return calls.plan(again=sizes not in self.published)
 
     def _named(self, recording: Recording) -> Recording:
         """With the kernels' names in the program."""

@@ -43,14 +43,16 @@ def launch(base: int, pair: str | None = None, y: int | None = None, n: int = -3
 
 
 def recording(base: int, steps: list, *more: dict) -> bytes:
-    return json.dumps({"buffers": buffers(base, *more), "steps": steps, "streams": 1}).encode()
+    return json.dumps(
+        {"buffers": buffers(base, *more), "steps": steps, "streams": 1, "calls": [{"first_step": 0}]}
+    ).encode()
 
 
 def plan(make):
     """The plan of `make(base)`, a list of steps, recorded at two bases."""
     found = [recording_of(recording(base, make(base))) for base in (1 << 39, SECOND_BASE)]
     assert all(isinstance(one, Recording) for one in found)
-    return plan_of(RELU, (KERNEL,), *found)
+    return plan_of(RELU, (KERNEL,), *(one.call(0) for one in found))
 
 
 def refused(make) -> LiftRefusedError:
@@ -89,7 +91,7 @@ def test_a_variable_is_a_target_by_its_name():
         variable = {"base": 5 * base, "bytes": 36, "variable": "filter"}
         steps = [{"to": 5 * base + 4, "source": base + 4096, "bytes": 32, "stream": 0}]
         made.append(recording_of(recording(base, steps, variable)))
-    (step,) = plan_of(RELU, (KERNEL,), *made).steps
+    (step,) = plan_of(RELU, (KERNEL,), *(one.call(0) for one in made)).steps
     assert step == Copy(source="x", target="filter", target_offset_bytes=4, size_bytes=32, variable=True)
 
 

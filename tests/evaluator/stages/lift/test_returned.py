@@ -25,9 +25,10 @@ def plan(returned, size=64, steps=lambda base: []):
     found = []
     for base in (1 << 39, 1 << 40):
         buffers = [{"base": n * base + 4096, "bytes": 64 if n < 3 else size} for n in (1, 2, 3)]
-        told = {"buffers": buffers, "steps": steps(base), "streams": 1, "returned": returned(base)}
-        found.append(recording_of(json.dumps(told).encode()))
-    return plan_of(RELU, (), *found, (), SHAPES)
+        told = {"buffers": buffers, "steps": steps(base), "streams": 1}
+        told["calls"] = [{"first_step": 0, "returned": returned(base)}]
+        found.append(recording_of(json.dumps(told).encode()).call(0))
+    return plan_of(RELU, (), *found, SHAPES)
 
 
 def third(base: int) -> int:

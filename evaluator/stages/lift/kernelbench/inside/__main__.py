@@ -56,20 +56,27 @@ def made(solution: dict[str, Any], reference: dict[str, Any] | None, call: dict[
 
 
 def traced(model: Any, call: dict[str, Any]) -> list[str]:
-    """The script of one call of forward."""
+    """The script of all calls of forward, of one model: each gets the tensors of one set, its parameters too."""
     script = Script()
     tensors.CURRENT[:] = [script]
-    inputs: dict[str, PassedTensor] = {}
-    for at, one in enumerate(call["inputs"]):
-        dtype = DTYPES[one["type"]]
-        inputs[one["name"]] = PassedTensor(one["shape"], dtype, script.add("tensor", at, dtype.number, *one["shape"]))
-    arguments, used = arguments_of(model, inputs, {**call["sizes"], **call["scalars"]})
-    bind_state(model, {name: one for name, one in inputs.items() if name not in used})
-    returned = model(*arguments)
-    for one in returned if isinstance(returned, list | tuple) else [returned]:
-        if not isinstance(one, PassedTensor):
-            raise MisfitError(f"forward returns a {type(one).__name__} where a tensor belongs")
-        script.add("give", one.ref())
+    state: list[tuple[str, PassedTensor]] | None = None
+    for first in call["first_buffers"]:
+        script.add("begin")
+        inputs: dict[str, PassedTensor] = {}
+        for at, one in enumerate(call["inputs"], first):
+            dtype = DTYPES[one["type"]]
+            line = script.add("tensor", at, dtype.number, *one["shape"])
+            inputs[one["name"]] = PassedTensor(one["shape"], dtype, line)
+        arguments, used = arguments_of(model, inputs, {**call["sizes"], **call["scalars"]})
+        if state is None:
+            # What forward keeps in the model is its own, and no parameter.
+            state = list(model.named_parameters())
+        bind_state(model, state, {name: one for name, one in inputs.items() if name not in used})
+        returned = model(*arguments)
+        for one in returned if isinstance(returned, list | tuple) else [returned]:
+            if not isinstance(one, PassedTensor):
+                raise MisfitError(f"forward returns a {type(one).__name__} where a tensor belongs")
+            script.add("give", one.ref())
     return script.lines
 
 
@@ -101,18 +108,19 @@ def arguments_of(
     return given, used
 
 
-def bind_state(model: Any, inputs: dict[str, PassedTensor]) -> None:
+def bind_state(model: Any, state: list[tuple[str, PassedTensor]], inputs: dict[str, PassedTensor]) -> None:
     """The model's parameters as inputs of the problem: by name and shape, the others by shape, in order."""
-    state = list(model.named_parameters())
     left = dict(inputs)
+    bound: list[PassedTensor] = []
     for by_name in (True, False):
         for name, one in state:
-            if one._ref is not None:
+            if any(one is other for other in bound):
                 continue
             plain = re.sub(r"[^A-Za-z0-9]", "_", name)
             for other, tensor in left.items():
                 if (other == plain or not by_name) and one._shape == tensor._shape:
                     one._ref = left.pop(other)._ref
+                    bound.append(one)
                     break
     if left and not hasattr(model, "forward"):
         raise MisfitError(f"nothing of the model is {', '.join(left)}")
