@@ -194,7 +194,9 @@ class PlanReader:
     def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
         if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
             raise unstable(f"{place} has another size")
-        data, twin = bytes.fromhex(one), bytearray.fromhex(other)
+        data, twin = bytes.fromhex(_without_padding(one, parameter)), bytearray.fromhex(
+            _without_padding(other, parameter)
+        )
         found: list[AddressInArgument] = []
         plain = bytearray(data)
         for at in range(0, len(data) - 7, 8):
@@ -327,6 +329,13 @@ class PlanReader:
             and not self.first.buffers[number].bytes % dtype.size_bytes
         ):
             self.dtypes.setdefault(number, dtype)
+
+
+def _without_padding(data: str, parameter: Parameter) -> str:
+    """The bytes of an argument, in hexadecimal, with 0 where the host leaves what was there before."""
+    for start, end in parameter.padding:
+        data = f"{data[: 2 * start]}{'00' * (end - start)}{data[2 * end :]}"
+    return data
 
 
 def _few(data: bytes) -> str:

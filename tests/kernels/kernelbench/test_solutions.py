@@ -78,6 +78,12 @@ REFUSED = {
         Status.REJECTED,
         "written it itself",
     ),
+    "its answer again": (
+        "return self.relu.relu_cuda(x)",
+        "self.kept = getattr(self, 'kept', None) or [self.relu.relu_cuda(x)]\n        return self.kept[0]",
+        Status.REJECTED,
+        "remembers its answer",
+    ),
     "too few arguments": (
         "def forward(self, x",
         "def forward(self, x, y",
