@@ -41,7 +41,8 @@ __global__ void unnamed(float*, const int n, float, float* last) { if (threadIdx
 __global__ void nothing() {}
 struct Base { char tag; double v; };
 struct Empty {};
-struct Gaps : Base { char a; int n : 5; short h[3]; Empty e; U u; struct { char k; long long w; } in[2]; static int z; };
+struct Pair { char k; long long w; };
+struct Gaps : Base { char a; int n : 5; short h[3]; Empty e; U u; Pair in[2]; static int z; };
 __global__ void gaps(Gaps g, Empty e, S s) { }
 extern "C" __global__ void shuffles(double* out, const double* in) { *out = __shfl_xor_sync(~0u, *in, 1); }
 void host() { hidden<<<1, 1>>>(0, A, Small::X, S(), S(), true); }
