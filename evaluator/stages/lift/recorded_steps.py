@@ -194,8 +194,9 @@ class PlanReader:
     def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
         if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
             raise unstable(f"{place} has another size")
-        data, twin = bytes.fromhex(_without_padding(one, parameter)), bytearray.fromhex(
-            _without_padding(other, parameter)
+        data, twin = (
+            bytes.fromhex(_without_padding(one, parameter)),
+            bytearray.fromhex(_without_padding(other, parameter)),
         )
         found: list[AddressInArgument] = []
         plain = bytearray(data)

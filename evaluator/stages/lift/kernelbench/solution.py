@@ -118,7 +118,7 @@ class Solution:
     def _run(self, points: Sequence[Point]) -> _Found:
         """What it passes on at each of these. Raises LiftRefusedError, InfrastructureError."""
         files = {"solution.py": self.source.encode()}
-        if (reference := _reference_of(self.problem)) is not None:
+        if (reference := reference_of(self.problem)) is not None:
             files["reference.py"] = reference
         request = {"calls": [self._asked(*point) for point in points]}
         limits = Limits(
@@ -162,7 +162,7 @@ class Solution:
         return {"sizes": dict(sizes), "scalars": numbers, "inputs": inputs, "first_buffers": firsts}
 
 
-def _reference_of(problem: Problem) -> bytes | None:
+def reference_of(problem: Problem) -> bytes | None:
     """The file that states the problem, where it has KernelBench's form."""
     if not problem.origin:
         return None

@@ -9,6 +9,7 @@ of combinations.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -23,11 +24,14 @@ from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError
 from evaluator.stages.lift.host_runs import RecordingSandbox
+from evaluator.stages.lift.kernelbench.solution import reference_of
 from evaluator.stages.lift.lifting import Scalars, there
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
 from evaluator.stages.lift.repeated_calls import RepeatedCalls
-from evaluator.stages.lift.triton.entry_points import PythonEntry, bind_python, python_call
+from evaluator.stages.lift.triton.entry_points import MODEL, PythonEntry, bind_python, python_call
+from evaluator.stages.lift.triton.inside.models import REFERENCE
+from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.kernel_modules import KernelModule, TritonKernel
 from evaluator.stages.lift.triton.python_runs import RecordedPair, launched, record_python
 from evaluator.stages.lift.triton.triton_package import TritonPackage
@@ -120,7 +124,10 @@ class LiftedPython:
     def _pairs(self, points: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedPair | LiftRefusedError]:
         """What each call records, up to the first that cannot be recorded."""
         calls = [
-            {**python_call(self.problem, self.binding, sizes, scalars), "specialised": sizes in self.published}
+            {
+                **python_call(self.problem, self.binding, sizes, scalars, self.entry.name == MODEL),
+                "specialised": sizes in self.published,
+            }
             for sizes, scalars in points
         ]
         found: list[RecordedPair | LiftRefusedError] = []
@@ -133,17 +140,23 @@ class LiftedPython:
                 break
         return found
 
+    @cached_property
+    def _files(self) -> Mapping[str, bytes]:
+        """What lies beside the recorder: the text, and what states the problem where a model is made as there."""
+        reference = reference_of(self.problem) if self.entry.name == MODEL else None
+        return {SOURCE: self.source.encode(), **({REFERENCE: reference} if reference is not None else {})}
+
     def _from_cache(self, text: str, calls: Sequence[Mapping[str, Any]]) -> RecordedPair | LiftRefusedError:
         """The first of `calls`; where it has to be recorded, the others are with it, which costs less."""
         known = (self.triton.digest, self.toolchain.digest, self.arch)
-        key = key_of(_RULES, self.source, self.entry.name, text, *known)
+        key = key_of(_RULES, *self._files.values(), self.entry.name, text, *known)
 
         def make() -> Mapping[str, bytes]:
             if text not in self._fresh:
                 missing = {json.dumps(call, sort_keys=True): call for call in calls}
                 wanted = [call for name, call in missing.items() if name not in self._fresh]
                 pairs = record_python(
-                    self.source, self.entry.name, wanted, self.arch, self.settings, self.toolchain, self.sandbox
+                    self._files, self.entry.name, wanted, self.arch, self.settings, self.toolchain, self.sandbox
                 )
                 self._fresh |= zip((json.dumps(call, sort_keys=True) for call in wanted), pairs, strict=False)
             made = self._fresh[text]

@@ -21,6 +21,7 @@ from typing import Any, Final
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
 from evaluator.stages.lift.triton.inside.failures import WrongResultError, failure_of
 from evaluator.stages.lift.triton.inside.memory import RecordedMemory
+from evaluator.stages.lift.triton.inside.models import Model, add_modules
 from evaluator.stages.lift.triton.inside.recording_driver import (
     Kernels,
     RecordingDriver,
@@ -135,7 +136,10 @@ def _recorded(
     call: Mapping[str, Any], request: Mapping[str, Any], memory: RecordedMemory, kernels: Kernels, compiling: Any
 ) -> dict[str, Any]:
     capability, facts = divmod(request["capability"], 10), request["device"]
-    install_stand_in(torch_for(memory, request["device_name"], capability, facts))
+    torch = torch_for(memory, request["device_name"], capability, facts)
+    install_stand_in(torch)
+    if call["model"]:
+        add_modules(torch, memory)
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()
@@ -152,11 +156,12 @@ def _recorded(
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE] = module
     spec.loader.exec_module(module)
+    model = Model(vars(module), call["model"]) if call["model"] else None
     for each_set in call["sets"]:
         tensors = sets[each_set]
         memory.begin_call()
         arguments = [tensors[value] if kind == "tensor" else value for kind, value in call["arguments"]]
-        given = getattr(module, request["entry"])(*arguments)
+        given = model(tensors) if model else getattr(module, request["entry"])(*arguments)
         if call["results"]:
             memory.calls[-1]["returned"] = _returned(given, [tensors[number] for number in call["results"]])
     return {
