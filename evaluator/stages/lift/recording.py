@@ -210,10 +210,10 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         case "shared_memory":
             return LiftRefusedError(
                 Status.RUNTIME_ERROR,
-                f"The launch of {kernel} asks for {number} bytes of dynamic shared memory, more than the kernel is "
-                "allowed: a GPU does not launch it.",
-                "Above 48 KiB call cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
-                "first.",
+                f"The launch of {kernel} asks for {number} bytes of static and dynamic shared memory together, more than "
+                "the kernel is allowed: a GPU does not launch it.",
+                "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
+                "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
             )
         case "no_kernel":
             return LiftRefusedError(

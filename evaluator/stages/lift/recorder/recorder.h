@@ -30,7 +30,7 @@ struct Kernel {
     int registers, shared_bytes, max_threads, local_bytes, constant_bytes;
     std::vector<int> parameters;        // bytes of each
     std::vector<int> blocks_by_warps;   // that a multiprocessor holds of 1 to 32 warps, by registers alone
-    int dynamic_bytes = 48 << 10;       // of shared memory, that cudaFuncSetAttribute has allowed
+    int dynamic_bytes = 0;              // of shared memory, that may stand beside the static: what cudaFuncSetAttribute has allowed
     bool known = false;
 };
 

@@ -90,6 +90,7 @@ void read_program(Words &in) {
         for (int &bytes : k.parameters) bytes = (int)in.number();
         k.blocks_by_warps.resize(32);
         for (int &blocks : k.blocks_by_warps) blocks = (int)in.number();
+        k.dynamic_bytes = k.shared_bytes < (48 << 10) ? (48 << 10) - k.shared_bytes : 0;
         k.known = true;
         r.kernels[k.symbol] = k;
     }
