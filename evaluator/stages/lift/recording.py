@@ -14,7 +14,8 @@ from common.wire import Wire
 from evaluator.stages.lift.binding import LiftRefusedError
 
 MAX_RECORDING_BYTES: Final = 8 << 20
-_MAX_STEPS: Final = 8192
+_MAX_STEPS: Final = 5 * 4096
+"""Four times as many that order the others as there may be."""
 _MAX_BUFFERS: Final = 512
 _SEED_BITS: Final = 63
 """A seed is read as a signed number of 64 bits, and is not negative."""
@@ -66,6 +67,15 @@ class RecordedCopy(Wire):
     stream: _Word
 
 
+class RecordedOrder(Wire):
+    """What orders steps of several streams, or lets the host wait for them."""
+
+    order: Literal["record", "wait", "stream", "event", "device"]
+    """An event is recorded on a stream; a stream waits for an event; the host waits for a stream, an event, all."""
+    stream: _Word = 0
+    event: _Word = 0
+
+
 class RecordedFree(Wire):
     """A buffer that is given back, by its number."""
 
@@ -96,9 +106,13 @@ class Recording(Wire):
 
     buffers: Annotated[tuple[RecordedBuffer, ...], Field(max_length=_MAX_BUFFERS)]
     steps: Annotated[
-        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree, ...], Field(max_length=_MAX_STEPS)
+        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder, ...],
+        Field(max_length=_MAX_STEPS),
     ]
     streams: _Word
+    """How many there are. 0 is the default stream."""
+    non_blocking: Annotated[tuple[_Word, ...], Field(max_length=_MAX_STEPS)] = ()
+    """Those that the default stream does not wait for, nor they for it."""
     returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
 
 
@@ -115,6 +129,8 @@ Reason = Literal[
     "no_kernel",
     "no_variable",
     "no_stream",
+    "no_event",
+    "too_many_orders",
     "too_many_steps",
     "too_many_buffers",
     "too_large_buffer",
@@ -196,8 +212,8 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 f"The host code copies {number} bytes of its own to the device: a plan may bring 65536.",
                 f"Compute tables in a kernel. {unsupported}",
             )
-        case "too_many_steps" | "too_many_buffers":
-            what = "launches, fills and copies" if refusal.why == "too_many_steps" else "allocations"
+        case "too_many_steps" | "too_many_orders" | "too_many_buffers":
+            what = _COUNTED[refusal.why]
             return LiftRefusedError(
                 Status.INVALID_SUBMISSION,
                 f"The host code makes more than {number} {what}.",
@@ -210,8 +226,8 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         case "shared_memory":
             return LiftRefusedError(
                 Status.RUNTIME_ERROR,
-                f"The launch of {kernel} asks for {number} bytes of static and dynamic shared memory together, more than "
-                "the kernel is allowed: a GPU does not launch it.",
+                f"The launch of {kernel} asks for {number} bytes of static and dynamic shared memory together, more "
+                "than the kernel is allowed: a GPU does not launch it.",
                 "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
                 "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
             )
@@ -229,13 +245,19 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         "freed": f"{name} is given memory that was freed",
         "out_of_bounds": f"{name} goes beyond the end of its buffer",
         "no_variable": f"{name} is given something that is no `__device__` or `__constant__` variable",
-        "no_stream": "a launch names a stream that nobody has made",
+        "no_stream": f"{name} is given a stream that was never created, or that was destroyed",
+        "no_event": f"{name} is given an event that was never created, or that was destroyed",
     }[refusal.why]
     return LiftRefusedError(
         Status.RUNTIME_ERROR, f"In the host code {said}.", "Check each runtime call's result, and its arguments."
     )
 
 
+_COUNTED: Final = {
+    "too_many_steps": "launches, fills and copies",
+    "too_many_orders": "records of events, and waits",
+    "too_many_buffers": "allocations",
+}
 _DIRECTIONS: Final = {
     0: "cudaMemcpyHostToHost",
     1: "cudaMemcpyHostToDevice",

@@ -52,7 +52,9 @@ void finish() {
     }
     made += "], \"steps\": [";
     for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
-    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + ", \"returned\": [";
+    made += "], \"streams\": " + std::to_string(r.stream_count) + ", \"non_blocking\": [";
+    for (size_t i = 0; i < r.non_blocking.size(); i++) made += (i ? ", " : "") + std::to_string(r.non_blocking[i]);
+    made += "], \"returned\": [";
     for (size_t i = 0; i < r.returned.size(); i++) made += (i ? ", " : "") + r.returned[i];
     made += "]}\n";
     write_file(r.output, made);
@@ -147,12 +149,27 @@ const Buffer &buffer_at(const void *address, unsigned long long bytes, const cha
     return found;
 }
 
+static void add(const std::string &step, size_t count, size_t most, const char *otherwise) {
+    Recorder &r = recorder();
+    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
+    if (count >= most) refuse(otherwise, "", (long long)most);
+    r.steps.push_back(step);
+}
+
 void add_step(const std::string &step) {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
-    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
-    if (r.steps.size() >= MAX_STEPS) refuse("too_many_steps", "", (long long)MAX_STEPS);
-    r.steps.push_back(step);
+    add(step, r.step_count, MAX_STEPS, "too_many_steps");
+    r.step_count++;
+}
+
+void add_order(const char *order, int stream, int event) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    std::string made = "{\"order\": \"" + std::string(order) + "\", \"stream\": " + std::to_string(stream) +
+                       ", \"event\": " + std::to_string(event) + "}";
+    // Said twice it means no more: host code that waits after each call, or asks again and again, says little.
+    if (r.steps.empty() || r.steps.back() != made) add(made, r.steps.size() - r.step_count, MAX_ORDERS, "too_many_orders");
 }
 
 std::string in_hex(const void *data, size_t bytes) {
