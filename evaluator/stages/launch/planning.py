@@ -120,7 +120,8 @@ def _checked_recording(
     problem: Problem, program: Program, plan: RecordedLaunchPlan, source: str, needs: _Needs
 ) -> RecordedPlan | Ruling:
     try:
-        return RecordedPlan(plan, _checked_calls(problem, program, plan, source, needs), plan.orders)
+        calls = _checked_calls(problem, program, plan, source, needs)
+        return RecordedPlan(plan.model_copy(update={"orders": ()}), calls, plan.orders)
     except PlanRefusedError as refused:
         return refused.ruling
 
