@@ -36,6 +36,11 @@ class Parameter:
     there what the memory held before.
     """
 
+    @property
+    def may_write(self) -> bool:
+        """Of a pointer: whether its type lets its kernel write there."""
+        return "const" not in self.type.split("*")[0].split()
+
 
 @dataclass(frozen=True)
 class Entry:

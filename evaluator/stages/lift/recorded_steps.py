@@ -16,6 +16,7 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
+    OtherOrder,
     PlanError,
     RawArgument,
     RecordedLaunchPlan,
@@ -33,8 +34,17 @@ from evaluator.stages.lift.recording import (
     RecordedFill,
     RecordedFree,
     RecordedLaunch,
+    RecordedOrder,
 )
 from evaluator.stages.lift.returned import Returned, unstable
+from evaluator.stages.lift.stream_order import (
+    DEFAULT_STREAM,
+    StreamOrder,
+    Touched,
+    other_orders,
+    touched,
+    unawaited,
+)
 
 _DTYPES: Final = {
     "float": DType.FLOAT32,
@@ -49,22 +59,7 @@ _DTYPES: Final = {
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 
 
-def plan_of(
-    problem: Problem,
-    entries: Sequence[Entry],
-    first: CallRecording,
-    second: CallRecording,
-    returned: Mapping[str, tuple[int, ...]] | None = None,
-) -> RecordedLaunchPlan:
-    """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
-
-    `returned`: the shapes of outputs that the host code has to return.
-    """
-    reader = PlanReader(problem, entries, first, second)
-    return reader.plan(reader.steps(returned))
-
-
-RawStep = RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree
+RawStep = RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder
 """A step as it was recorded."""
 
 
@@ -72,10 +67,16 @@ class PlanReader:
     """Reads both recordings of one call. Everything raises LiftRefusedError where they are no plan."""
 
     def __init__(
-        self, problem: Problem, entries: Sequence[Entry], first: CallRecording, second: CallRecording
+        self,
+        problem: Problem,
+        entries: Sequence[Entry],
+        first: CallRecording,
+        second: CallRecording,
+        initial: Sequence[Copy] = (),
     ) -> None:
         self.problem, self.entries = problem, entries
         self.by_symbol = {entry.symbol: entry for entry in entries}
+        self.inputs = frozenset(tensor.name for tensor in problem.inputs)
         self.first, self.second = first, second
         tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
         shapes = [(one.bytes, one.variable) for one in first.buffers]
@@ -87,6 +88,14 @@ class PlanReader:
         self.freed = set(first.freed)
         self.whole: dict[int, str] = {}
         """Allocations that are an output, by their number."""
+        self.initial = initial
+        self.order = StreamOrder(first.non_blocking)
+        self.touched: list[Touched] = []
+        for copy in initial:
+            self._ordered(copy, DEFAULT_STREAM)
+        self.order.add(RecordedOrder(order="device"))  # the contents that tensors have before the call
+        self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
+        """Outputs by the buffers that hold them when the call returns."""
 
     def steps(self, shapes: Mapping[str, tuple[int, ...]] | None) -> list[Step]:
         """What the call does; `shapes` are those of the outputs that it has to return."""
@@ -94,19 +103,16 @@ class PlanReader:
         self.whole = returned.whole
         for number, output in returned.whole.items():
             self.names[number] = output
+        if self.first.non_blocking != self.second.non_blocking:
+            raise unstable("it makes other streams")
         if len(self.first.steps) != len(self.second.steps):
             raise unstable("it does another number of launches, fills and copies")
-        steps = self.read(zip(self.first.steps, self.second.steps, strict=True))
-        steps += [
-            Copy(
-                source=self._named(number, f"what is returned as {output},"),
-                target=output,
-                source_offset_bytes=offset,
-                target_offset_bytes=0,
-                size_bytes=size,
-            )
-            for output, number, offset, size in returned.copied
-        ]
+        steps = [*self.initial, *self.read(zip(self.first.steps, self.second.steps, strict=True))]
+        for output, number, offset, size in returned.copied:
+            source = self._named(number, f"what is returned as {output},")
+            steps.append(Copy(source=source, target=output, source_offset_bytes=offset, size_bytes=size))
+            self._ordered(steps[-1], DEFAULT_STREAM)
+            self.holds[source] = output
         if freed := [output for number, output in returned.whole.items() if number in self.freed]:
             self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
         return steps
@@ -144,16 +150,42 @@ class PlanReader:
         return len(self.problem.inputs) + len(self.problem.outputs)
 
     def _step(self, one: object, other: object) -> Iterator[Step]:
+        step: Step
         if isinstance(one, RecordedFree) and one == other:
             self.freed.add(one.free)
-        elif isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
-            yield self._launch(one, other)
+            return
+        if isinstance(one, RecordedOrder) and one == other:
+            self.order.add(one)
+            return
+        if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+            step = self._launch(one, other)
         elif isinstance(one, RecordedFill) and isinstance(other, RecordedFill):
-            yield self._fill(one, other)
+            step = self._fill(one, other)
         elif isinstance(one, RecordedCopy) and isinstance(other, RecordedCopy):
-            yield self._copy(one, other)
+            step = self._copy(one, other)
         else:
             raise unstable("it does other things in another order")
+        self._ordered(step, one.stream, one.kernel if isinstance(one, RecordedLaunch) else "")
+        yield step
+
+    def _ordered(self, step: Step, stream: int, kernel: str = "") -> None:
+        """Note where in the order of all streams a step is, and what it touches; `kernel`: by its symbol."""
+        self.order.add_step(stream)
+        parameters = self.by_symbol[kernel].parameters if kernel else ()
+        self.touched.append(touched(step, parameters, self.inputs))
+
+    def orders(self) -> tuple[OtherOrder, ...]:
+        """Others in which a GPU may run the steps. Raises LiftRefusedError where it may run one too late."""
+        if late := unawaited(self.order, self.touched, self.holds):
+            step, output = late
+            raise LiftRefusedError(
+                Status.REJECTED,
+                f"The host code returns while {step} may still be under way: it writes the output '{output}', and "
+                "nothing makes the caller's stream wait for it.",
+                "Record an event on that stream behind the last step and let the default stream wait for it, or "
+                "synchronise, before the function returns.",
+            )
+        return other_orders(self.order, self.touched, self.holds)
 
     def _launch(self, one: RecordedLaunch, other: RecordedLaunch) -> Launch:
         entry = self.by_symbol.get(one.kernel)

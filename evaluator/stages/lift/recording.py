@@ -16,7 +16,8 @@ from common.wire import Wire
 from evaluator.stages.lift.binding import LiftRefusedError
 
 MAX_RECORDING_BYTES: Final = 32 << 20
-_MAX_STEPS: Final = 1 << 15
+_MAX_STEPS: Final = 5 * 5 * 4096
+"""Of four calls and what comes before them, with four times as many that order the others as there may be."""
 _MAX_BUFFERS: Final = 2048
 ORDINALS: Final = ("first", "second", "third", "fourth")
 TENSORS_OF_CALLS: Final = (0, 1, 0, 0)
@@ -72,6 +73,15 @@ class RecordedCopy(Wire):
     stream: _Word
 
 
+class RecordedOrder(Wire):
+    """What orders steps of several streams, or lets the host wait for them."""
+
+    order: Literal["record", "wait", "stream", "event", "device"]
+    """An event is recorded on a stream; a stream waits for an event; the host waits for a stream, an event, all."""
+    stream: _Word = 0
+    event: _Word = 0
+
+
 class RecordedFree(Wire):
     """A buffer that is given back, by its number."""
 
@@ -109,9 +119,13 @@ class Recording(Wire):
 
     buffers: Annotated[tuple[RecordedBuffer, ...], Field(max_length=_MAX_BUFFERS)]
     steps: Annotated[
-        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree, ...], Field(max_length=_MAX_STEPS)
+        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder, ...],
+        Field(max_length=_MAX_STEPS),
     ]
     streams: _Word
+    """How many there are. 0 is the default stream."""
+    non_blocking: Annotated[tuple[_Word, ...], Field(max_length=_MAX_STEPS)] = ()
+    """Those that the default stream does not wait for, nor they for it."""
     calls: Annotated[tuple[RecordedCall, ...], Field(max_length=len(TENSORS_OF_CALLS))]
 
     def call(self, number: int, tensors: int = 0) -> "CallRecording":
@@ -132,6 +146,7 @@ class Recording(Wire):
             self.calls[number].returned,
             frozenset(places[one] for one in freed if one in places),
             frozenset(range(tensors, 2 * tensors)),
+            self.non_blocking,
         )
 
 
@@ -140,12 +155,13 @@ class CallRecording:
     """All that one call did. Its own tensors are the first of the buffers."""
 
     buffers: Sequence[RecordedBuffer]
-    steps: Sequence[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree]
+    steps: Sequence[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder]
     returned: Sequence[RecordedTensor] = ()
     freed: frozenset[int] = frozenset()
     """Buffers that were given back before it."""
     of_others: frozenset[int] = frozenset()
     """Tensors of another set, which are none of its own."""
+    non_blocking: Sequence[int] = ()
 
 
 Reason = Literal[
@@ -161,6 +177,8 @@ Reason = Literal[
     "no_kernel",
     "no_variable",
     "no_stream",
+    "no_event",
+    "too_many_orders",
     "too_many_steps",
     "too_many_buffers",
     "too_large_buffer",
@@ -257,8 +275,8 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 f"The host code copies {number} bytes of its own to the device: a plan may bring 65536.",
                 f"Compute tables in a kernel. {unsupported}",
             )
-        case "too_many_steps" | "too_many_buffers":
-            what = "launches, fills and copies" if refusal.why == "too_many_steps" else "allocations"
+        case "too_many_steps" | "too_many_orders" | "too_many_buffers":
+            what = _COUNTED[refusal.why]
             return LiftRefusedError(
                 Status.INVALID_SUBMISSION,
                 f"The host code makes more than {number} {what}.",
@@ -271,10 +289,10 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         case "shared_memory":
             return LiftRefusedError(
                 Status.RUNTIME_ERROR,
-                f"The launch of {kernel} asks for {number} bytes of dynamic shared memory, more than the kernel is "
-                "allowed: a GPU does not launch it.",
-                "Above 48 KiB call cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
-                "first.",
+                f"The launch of {kernel} asks for {number} bytes of static and dynamic shared memory together, more "
+                "than the kernel is allowed: a GPU does not launch it.",
+                "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
+                "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
             )
         case "no_kernel":
             return LiftRefusedError(
@@ -290,13 +308,19 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         "freed": f"{name} is given memory that was freed",
         "out_of_bounds": f"{name} goes beyond the end of its buffer",
         "no_variable": f"{name} is given something that is no `__device__` or `__constant__` variable",
-        "no_stream": "a launch names a stream that nobody has made",
+        "no_stream": f"{name} is given a stream that was never created, or that was destroyed",
+        "no_event": f"{name} is given an event that was never created, or that was destroyed",
     }[refusal.why]
     return LiftRefusedError(
         Status.RUNTIME_ERROR, f"In the host code {said}.", "Check each runtime call's result, and its arguments."
     )
 
 
+_COUNTED: Final = {
+    "too_many_steps": "launches, fills and copies",
+    "too_many_orders": "records of events, and waits",
+    "too_many_buffers": "allocations",
+}
 _DIRECTIONS: Final = {
     0: "cudaMemcpyHostToHost",
     1: "cudaMemcpyHostToDevice",

@@ -99,16 +99,26 @@ class RepeatedCalls:
         reader, steps = self._read(judged)
         needs = self._needs(judged)
         prepared, keys = self._preparation(judged, needs)
+        orders = reader.orders()
         before = reader.prepare(prepared)
-        once = [*self.initial, *steps]
-        if not (again and needs.changed & keys):
-            return reader.plan([*before, *once])
-        stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
-        return reader.plan([*before, *filled, *_renamed(once, stand_ins), *once], _temporaries(filled, self.tensors))
+        more: list[Temporary] = []
+        if again and needs.changed & keys:
+            stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
+            before += [*filled, *_renamed(steps, stand_ins)]
+            more = _temporaries(filled, self.tensors)
+        # Whatever the order of the call's own steps, those before them are over.
+        moved = [
+            order.model_copy(
+                update={"steps": (*range(len(before)), *(len(before) + number for number in order.steps))}
+            )
+            for order in orders
+        ]
+        return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved)})
 
     def _read(self, number: int) -> tuple["_Reader", list[Step]]:
         many = len(self.tensors)
-        reader = _Reader(self.problem, self.entries, self.first.call(number, many), self.second.call(number, many))
+        recordings = self.first.call(number, many), self.second.call(number, many)
+        reader = _Reader(self.problem, self.entries, *recordings, self.initial)
         try:
             return reader, reader.steps(self.returned)
         except LiftRefusedError as refusal:
@@ -117,9 +127,9 @@ class RepeatedCalls:
     def _alone(self, number: int) -> tuple[tuple[Step, ...], tuple[Temporary, ...]]:
         """What a call does by itself; nothing at all is no steps."""
         reader, steps = self._read(number)
-        if not steps:
+        if len(steps) <= len(self.initial):
             if number == 0:
-                reader.plan(steps)
+                reader.plan([])
             return (), ()
         plan = reader.plan(steps)
         return plan.steps, plan.temporaries
@@ -281,7 +291,7 @@ class RepeatedCalls:
 
 class _Reader(PlanReader):
     def prepare(self, pairs: Sequence[Pair]) -> list[Step]:
-        """Steps from before the call. What was freed since then was there."""
+        """Steps from before the call, which are over when it begins. What was freed since then was there."""
         freed, self.freed = self.freed, set()
         try:
             return self.read(pairs)

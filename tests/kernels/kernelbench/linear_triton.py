@@ -2,7 +2,6 @@
 # style: Triton, the parameters of nn.Linear by their names, made with what the reference says
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 import triton
 import triton.language as tl
 
@@ -27,6 +26,9 @@ class ModelNew(nn.Module):
     def forward(self, x):
         weight, bias = self.linear.weight, self.linear.bias
         y = torch.empty(x.shape[0], weight.shape[0], device=x.device, dtype=x.dtype)
-        grid = lambda meta: (triton.cdiv(y.numel(), meta["BLOCK"]),)
+
+        def grid(meta):
+            return (triton.cdiv(y.numel(), meta["BLOCK"]),)
+
         linear_relu[grid](x, weight, bias, y, x.shape[0], weight.shape[0], x.shape[1], BLOCK=128)
         return y

@@ -52,7 +52,9 @@ void finish() {
     }
     made += "], \"steps\": [";
     for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
-    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + ", \"calls\": [";
+    made += "], \"streams\": " + std::to_string(r.stream_count) + ", \"non_blocking\": [";
+    for (size_t i = 0; i < r.non_blocking.size(); i++) made += (i ? ", " : "") + std::to_string(r.non_blocking[i]);
+    made += "], \"calls\": [";
     for (size_t i = 0; i < r.calls.size(); i++) {
         const Call &call = r.calls[i];
         made += (i ? ", " : "") + std::string("{\"first_step\": ") + std::to_string(call.first_step) + ", \"returned\": [";
@@ -95,6 +97,7 @@ void read_program(Words &in) {
         for (int &bytes : k.parameters) bytes = (int)in.number();
         k.blocks_by_warps.resize(32);
         for (int &blocks : k.blocks_by_warps) blocks = (int)in.number();
+        k.dynamic_bytes = k.shared_bytes < (48 << 10) ? (48 << 10) - k.shared_bytes : 0;
         k.known = true;
         r.kernels[k.symbol] = k;
     }
@@ -132,7 +135,7 @@ void begin_call() {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     r.calls.push_back(Call{r.steps.size(), r.buffers.size(), {}});
-    r.uploaded_bytes = r.held_bytes = 0;
+    r.uploaded_bytes = r.held_bytes = r.step_count = r.order_count = 0;
 }
 
 size_t new_buffer(unsigned long long bytes, const std::string &variable) {
@@ -159,12 +162,29 @@ const Buffer &buffer_at(const void *address, unsigned long long bytes, const cha
     return found;
 }
 
+static void add(const std::string &step, size_t count, size_t most, const char *otherwise) {
+    Recorder &r = recorder();
+    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
+    if (count >= most) refuse(otherwise, "", (long long)most);
+    r.steps.push_back(step);
+}
+
 void add_step(const std::string &step) {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
-    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
-    if (r.steps.size() - (r.calls.empty() ? 0 : r.calls.back().first_step) >= MAX_STEPS) refuse("too_many_steps", "", (long long)MAX_STEPS);
-    r.steps.push_back(step);
+    add(step, r.step_count, MAX_STEPS, "too_many_steps");
+    r.step_count++;
+}
+
+void add_order(const char *order, int stream, int event) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    std::string made = "{\"order\": \"" + std::string(order) + "\", \"stream\": " + std::to_string(stream) +
+                       ", \"event\": " + std::to_string(event) + "}";
+    // Said twice it means no more: host code that waits after each call, or asks again and again, says little.
+    if (r.step_count + r.order_count > 0 && r.steps.back() == made) return;
+    add(made, r.order_count, MAX_ORDERS, "too_many_orders");
+    r.order_count++;
 }
 
 std::string in_hex(const void *data, size_t bytes) {

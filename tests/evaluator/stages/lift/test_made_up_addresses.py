@@ -20,7 +20,7 @@ extern "C" void solve(const float* a, const float* b, float* c, int n)
     add<<<1, 1>>>(a, b, c, n);
 }
 """
-CALLS = 41
+CALLS = 10
 
 
 def test_twenty_thousand_addresses_of_host_code_differ(toolbox, monkeypatch):
@@ -33,9 +33,7 @@ def test_twenty_thousand_addresses_of_host_code_differ(toolbox, monkeypatch):
 
     record = lifting.record
     monkeypatch.setattr(lifting, "record", noted)
-    submitted = SubmittedSource(
-        find_problem("vector_add"), ALLOCATES.encode(), None, Settings(), "sm_80", "solve"
-    )
+    submitted = SubmittedSource(find_problem("vector_add"), ALLOCATES.encode(), None, Settings(), "sm_80", "solve")
     checked_plan = build(submitted, toolbox).checked_plan
     recorded.clear()
     checked_plan.recorded.record([({"n": n}, {}) for n in range(1, CALLS + 1)])

@@ -8,7 +8,7 @@ from common.contract import Status
 from common.launch_plan import Copy, Fill
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recorded_steps import plan_of
+from evaluator.stages.lift.recorded_steps import PlanReader
 from evaluator.stages.lift.recording import recording_of
 
 RELU = find_problem("relu")
@@ -28,7 +28,8 @@ def plan(returned, size=64, steps=lambda base: []):
         told = {"buffers": buffers, "steps": steps(base), "streams": 1}
         told["calls"] = [{"first_step": 0, "returned": returned(base)}]
         found.append(recording_of(json.dumps(told).encode()).call(0))
-    return plan_of(RELU, (), *found, SHAPES)
+    reader = PlanReader(RELU, (), *found)
+    return reader.plan(reader.steps(SHAPES))
 
 
 def third(base: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 ALIGNMENT: Final = 512
 """What PyTorch gives its tensors."""
 MAX_STEPS: Final = 2048
-MAX_BUFFERS: Final = 400
+MAX_BUFFERS: Final = 508
 """Of one call, and of what comes before the first."""
 MAX_BUFFER_BYTES: Final = 1 << 37
 SEED_BITS: Final = 63

@@ -1,4 +1,4 @@
-"""A ModelNew whose forward launches Triton kernels: `torch.nn` on the stand-in's tensors, and what it is called with."""
+"""A ModelNew that launches Triton kernels: `torch.nn` on the stand-in's tensors, and what it is called with."""
 
 import os
 import sys
