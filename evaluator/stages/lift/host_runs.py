@@ -170,8 +170,8 @@ class _Batch:
         if how == "late" or (how == "signal" and what == signal.SIGXCPU) or (how == "none" and run.timed_out):
             return LiftRefusedError(
                 Status.TIMEOUT,
-                f"The host code took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which compute "
-                "nothing.",
+                f"The host code took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which "
+                "compute nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
         if took_too_much_memory(run, how, what):

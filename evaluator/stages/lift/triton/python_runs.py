@@ -163,8 +163,8 @@ class _Batch:
         if how == "late":
             return LiftRefusedError(
                 Status.TIMEOUT,
-                f"The Python took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which compute "
-                "nothing.",
+                f"The Python took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which "
+                "compute nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
         if took_too_much_memory(run, how, what):
