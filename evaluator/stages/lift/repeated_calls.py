@@ -254,7 +254,7 @@ class RepeatedCalls:
             elif isinstance(one, RecordedFill | RecordedCopy):
                 address = one.fill if isinstance(one, RecordedFill) else one.to
                 held, stretch = self._held(address), self._stretch(address, one.bytes)
-                if held not in needs.held or any(a <= stretch[0] and stretch[1] <= b for a, b in needs.covered[held]):
+                if held is None or held not in needs.held or _within(stretch, needs.covered[held]):
                     continue
                 needs.covered[held].append(stretch)
                 written = {held}
@@ -297,6 +297,10 @@ class _Reader(PlanReader):
             return self.read(pairs)
         finally:
             self.freed = freed
+
+
+def _within(stretch: Stretch, others: Sequence[Stretch]) -> bool:
+    return any(start <= stretch[0] and stretch[1] <= end for start, end in others)
 
 
 def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
