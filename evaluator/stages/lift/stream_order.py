@@ -115,7 +115,9 @@ def touched(step: Step, parameters: Sequence[Parameter], inputs: frozenset[str])
     return Touched(f"a launch of {step.kernel}", found)
 
 
-def other_orders(order: StreamOrder, steps: Sequence[Touched], outputs: Mapping[str, str]) -> tuple[OtherOrder, ...]:
+def orders_left_open(
+    order: StreamOrder, steps: Sequence[Touched], outputs: Mapping[str, str]
+) -> tuple[OtherOrder, ...]:
     """Orders in which steps that touch the same memory, and which nothing orders, come the other way round.
 
     Steps that may still run when the call returns, and touch an output, are left out of one of them. `outputs`: by
