@@ -12,6 +12,7 @@ from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 from evaluator.stages.screen.lexer import SourceText
 
 SCALAR_TYPES: Final = {
@@ -68,26 +69,31 @@ class ExtensionBinding:
     said: str
 
     def call_at(self, problem: Problem, sizes: Sizes, scalars: Mapping[str, float]) -> HostCall:
-        """The call at these sizes, as `recorder/extension.cpp` reads it."""
+        """The calls at these sizes, as `recorder/extension.cpp` reads them."""
         tensors = {tensor.name: tensor for tensor in (*problem.inputs, *problem.outputs)}
         numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
         numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
         numbers |= sizes
-        lines = []
-        for name, parameter in zip(self.names, self.function.parameters, strict=False):
-            if name is None:
-                lines.append("none 0")
-            elif name in tensors:
-                shape = tensors[name].shape_at(sizes)
-                place = (list(tensors).index(name), SCALAR_TYPES[tensors[name].dtype], *shape)
-                lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
-            elif parameter.kind[0] == "f":
-                lines.append(f"float {float(numbers[name])!r} 0")
-            else:
-                lines.append(f"{'bool' if parameter.kind[0] == 'b' else 'int'} 1 {int(numbers[name])}")
-        many = len(lines)
-        lines.append(f"call {self.function.name.encode().hex()} {many} {' '.join(map(str, range(many)))}".rstrip())
-        lines.append(f"give 1 {many}")
+        lines: list[str] = []
+        for each_set in TENSORS_OF_CALLS:
+            lines.append("begin 0")
+            first = len(lines)
+            for name, parameter in zip(self.names, self.function.parameters, strict=False):
+                if name is None:
+                    lines.append("none 0")
+                elif name in tensors:
+                    shape = tensors[name].shape_at(sizes)
+                    buffer = each_set * len(tensors) + list(tensors).index(name)
+                    place = (buffer, SCALAR_TYPES[tensors[name].dtype], *shape)
+                    lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+                elif parameter.kind[0] == "f":
+                    lines.append(f"float {float(numbers[name])!r} 0")
+                else:
+                    lines.append(f"{'bool' if parameter.kind[0] == 'b' else 'int'} 1 {int(numbers[name])}")
+            many = len(lines) - first
+            passed = " ".join(map(str, range(first, len(lines))))
+            lines.append(f"call {self.function.name.encode().hex()} {many} {passed}".rstrip())
+            lines.append(f"give 1 {len(lines) - 1}")
         return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
 
 
