@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from common.contract import Phase
+from common.file_replacement import replace_file
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError, socket_address
 from evaluator.backends.session import UnsupportedError
@@ -376,9 +377,7 @@ class _StartFailures:
         before = self.last()
         now = StartFailure(reason, remedy, before.failures + 1 if before else 1, time.monotonic(), killed)
         try:
-            aside = self._file.with_suffix(f".{os.getpid()}")
-            aside.write_text(json.dumps(asdict(now)))
-            aside.replace(self._file)
+            replace_file(self._file, json.dumps(asdict(now)))
             self._own = None
         except OSError:
             self._own = now

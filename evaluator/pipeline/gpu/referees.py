@@ -9,7 +9,6 @@ cannot be started, gets nothing for a while if others are well: what came for it
 import contextlib
 import fcntl
 import json
-import os
 import secrets
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal
 
+from common.file_replacement import replace_file
 from evaluator.cancellation import CancelToken
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
 from evaluator.pipeline.progress import ProgressCallback
@@ -126,9 +126,7 @@ class GpuReferees:
 
     def _call_ill(self, referee: GpuReferee) -> None:
         with contextlib.suppress(OSError):
-            aside = self._illness(referee).with_name(f"{referee.key}.ill.{os.getpid()}")
-            aside.write_text(json.dumps(time.monotonic()))
-            aside.replace(self._illness(referee))
+            replace_file(self._illness(referee), json.dumps(time.monotonic()))
 
     def _is_ill(self, referee: GpuReferee) -> bool:
         with contextlib.suppress(OSError, ValueError, TypeError):
