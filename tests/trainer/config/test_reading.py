@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.config.reading import ALIASES, as_yaml, described, find_config, load_config, ready_files
-from trainer.config.schema import AlgorithmSection, TrainingConfig
+from trainer.config.schema import AlgorithmSection, FlowSection, TrainingConfig
 from trainer.data import corpus
 from trainer.errors import ConfigurationError
 
