@@ -1,5 +1,5 @@
-"""Answers to held-out prompts, judged and timed where the evaluator runs, and what is said of them: for the benchmarks
-in which agents learn from timed rewards.
+"""Answers to held-out prompts, judged and timed where the evaluator runs, and what is said of them: for the
+benchmarks in which agents learn from timed rewards.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ MIN_GAIN = 1.3
 LADDERS = ("row_sum", "softmax", "transpose", "histogram", "matvec")
 """Problems of which a template is at least twice as fast as the plainest one."""
 FASTER = 1.05
-"""A kernel counts as faster than another from so many times its speed on: less, and a second timing may not show it."""
+"""A kernel counts as faster than another from so many times its speed on: less may be gone in a second timing."""
 
 Line = Mapping[str, Any]
 """One conversation, as it is kept: `asked`, `task`, `problem` and `attempts`; or `asked` and `left_out`."""
@@ -159,9 +159,7 @@ def figures_of(system: str, lines: Sequence[Line]) -> Iterator[tuple[str, float]
         yield from share(f"{word}_faster_rate", [found >= FASTER for found in gains])
         best = [(line["problem"], found) for line in own if (found := over_naive(line)) is not None]
         yield from speed(f"{word}_over_naive", [value for _, value in best])
-        yield from speed(
-            f"{word}_over_naive_ladder", [value for problem, value in best if problem in LADDERS]
-        )
+        yield from speed(f"{word}_over_naive_ladder", [value for problem, value in best if problem in LADDERS])
 
 
 def share(name: str, found: Sequence[bool]) -> Iterator[tuple[str, float]]:

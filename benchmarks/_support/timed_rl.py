@@ -1,13 +1,15 @@
 """Agents that learn where kernels are really timed: the main loop that the benchmarks of it share.
 
-In order: templates of nine problems are graded, so that each problem has a ladder of slow and fast kernels; two models
-learn from those of six problems, one to write kernels, one to make them faster; what comes then is the benchmark's.
+In order: templates of nine problems are graded, so that each problem has a ladder of slow and fast kernels; two
+models learn from those of six problems, one to write kernels, one to make them faster; what comes then is the
+benchmark's.
 Each part is done once: what a folder has is not done again, and nothing is begun for which the time is too short.
 """
 
 import argparse
 import asyncio
 import json
+import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -114,8 +116,9 @@ class TimedTrial(ABC):
     def save(self, *, quiet: bool = True) -> None:
         """Figures and pictures of what there is."""
 
+    @abstractmethod
     def keep(self) -> None:
-        """Whatever another machine goes on from, beside the results."""
+        """Pack what another machine goes on from, beside the results."""
 
     def to_the_end(self) -> None:
         """Start an evaluator and do what is left, until the time is up; or, with `--figures`, only save."""
@@ -232,7 +235,7 @@ class TimedTrial(ABC):
 
     def answers_of(self, system: str) -> Path:
         """Where the answers of a system are kept."""
-        return self.folder / f"measured_{system}.json"
+        return Path(self.folder, f"measured_{system}.json")
 
     def oracle(self) -> EvaluatorOracle:
         """The evaluator."""
@@ -256,4 +259,5 @@ def candidates() -> Iterator[collection.UngradedKernel]:
 
 def kernels_written(lines: Sequence[Mapping[str, Any]]) -> int:
     """Kernels that were judged in the steps of these measures."""
-    return round(sum(line["conversations"] * line["turns"] * (1 - line["format_error_rate"]) for line in lines))
+    answers = ((line["conversations"] * line["turns"], line["format_error_rate"]) for line in lines)
+    return round(math.fsum(count * (1 - without) for count, without in answers))
