@@ -218,6 +218,7 @@ FIRST = (
     "tests/soak/",
     "tests/trainer/data/test_corpus.py",
     "tests/trainer/rl/test_runner.py",
+    "tests/trainer/rl/test_algorithms.py",
 )
 
 

@@ -1,8 +1,9 @@
 """The settings of a training run: one frozen tree of typed fields, each documented here and nowhere else.
 
-The defaults are the requirements' own, but where a measurement said otherwise (`flow`). In brackets stands where a field or its default comes from: R11 is point 11 of
-the requirements document, C15 of the critique of it, T13 of the status document; a paper is named. A field without
-brackets is ours. Units are in the names: `_s` seconds, `_bytes` bytes, `_tokens` tokens, `_share` a share in [0, 1].
+The defaults are the requirements' own, but where a measurement said otherwise (`flow`). In brackets stands where a
+field or its default comes from: R11 is point 11 of the requirements document, C15 of the critique of it, T13 of the
+status document; a paper is named. A field without brackets is ours. Units are in the names: `_s` seconds, `_bytes`
+bytes, `_tokens` tokens, `_share` a share in [0, 1].
 
 An unknown field, a value of the wrong type or one out of range is refused; `trainer.config.reading` says where in the
 file it stands and what it may have been meant to be.
@@ -194,7 +195,7 @@ class FlowSection(Section):
     immediate_share: float = Field(default=0.3, ge=0, le=1)
     """Weight of a turn's own reward where `credit` shares the final one, which has the rest [R9]."""
     credit: bool = False
-    """Whether turns share the final reward [R9]; false pays each turn its own reward only, as no measurement has shown
+    """Whether turns share the final reward [R9]. False pays each turn its own reward only: no measurement has shown
     what sharing is good for (docs/training.md)."""
     optimizer_earns: Literal["reward", "gain"] = "reward"
     """What an Optimizer's turn itself earns: what its kernel is worth, or that less what the best before it is."""

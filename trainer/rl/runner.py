@@ -201,6 +201,8 @@ class _Run:
             clients = {role: learner.get_llm_client() for role, learner in self.learners.items()}
             self.worker = agent_loop.start_worker(self.config, composed, clients)
             saved = self._steps(found)
+            for learner in self.learners.values():
+                learner.release()
         done = self.progress
         return RunSummary(
             folder=self.folder,
