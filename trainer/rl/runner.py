@@ -38,7 +38,13 @@ from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
 from trainer.rl.checkpoints import Checkpoint, Checkpoints, writing_checkpoint
 from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
-from trainer.rl.settings import check_settings, verl_config, worker_environment, workers_of
+from trainer.rl.settings import (
+    check_settings,
+    refuse_without_transfer,
+    verl_config,
+    worker_environment,
+    workers_of,
+)
 
 OnStep = Callable[[int, dict[str, float]], None]
 _COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
@@ -121,6 +127,7 @@ def run(
     episode.episode_settings(config)
     if config.agents.tester is not None:
         folder_of_tester(config.agents.tester)
+    refuse_without_transfer(config)
     os.environ.update(worker_environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")

@@ -188,7 +188,13 @@ class TrainableAgent(PPOTrainerSync):
             return super()._compute_advantage(batch, metrics)
 
     def release(self) -> None:
-        """Give its GPUs back to a Ray that outlives the run: without them its processes end."""
+        """End its processes, for a Ray that outlives the run: servers by name, the others with the GPUs they have."""
+        servers = self._standalone[0] if self._standalone else self.llm_server_manager
+        for replica in servers.get_replicas():
+            for server in replica.servers:
+                ray.kill(server)
+            for group in (replica.resource_pool.pgs or ()) if self._standalone else ():
+                ray.util.remove_placement_group(group)
         for pool in self.pools.values():
             for group in pool.pgs or ():
                 ray.util.remove_placement_group(group)
