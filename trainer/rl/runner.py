@@ -36,7 +36,7 @@ from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
-from trainer.rl.checkpoints import Checkpoint, Checkpoints, writing_checkpoint
+from trainer.rl.checkpoints import Checkpoint, Checkpoints, loading_checkpoint, writing_checkpoint
 from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
 from trainer.rl.settings import (
     check_settings,
@@ -199,7 +199,7 @@ class _Run:
             pools: dict[str, Any] | None = None
             for number, role in enumerate(self.config.roles):
                 self.tell(f"Starting the {role}.")
-                with self._aside():
+                with self._aside(), loading_checkpoint(found):
                     learner = TrainableAgent(composed[role], number, pools)
                     learner.init()
                 if self.config.resources.generator_gpus is None:
