@@ -15,14 +15,7 @@ from typing import Any, Final
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.kernelbench import (
-    Arguments,
-    Place,
-    ReferenceFile,
-    assigned,
-    constants_in,
-    seeded,
-)
+from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
 from evaluator.foreign.inside.numbers_in_text import (
     given_numbers,
     keyed_numbers,
@@ -30,8 +23,9 @@ from evaluator.foreign.inside.numbers_in_text import (
     numbers_within,
     shown,
 )
-from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
+from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+from evaluator.foreign.inside.stated_sizes import assigned, constants_in, is_size
 
 _TIMED: Final = "generate_performance_test"
 _WAYS: Final = ("in", "out", "inout")
