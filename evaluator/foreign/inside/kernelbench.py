@@ -73,6 +73,9 @@ class ReferenceFile(ABC):
     """What the host function of a solution takes, in order, where the form says so: names; the value of a number,
     None for a tensor; and whether the tensor is read and written."""
 
+    zeroed: frozenset[str] = frozenset()
+    """Tensors among them that are only written, and hold zeros at first."""
+
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
         module = ModuleType(MODULE)
@@ -96,7 +99,8 @@ class ReferenceFile(ABC):
             elif changed:
                 found.append({"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")})
             else:
-                found.append({"name": name, "tensor": read.get(name) or written.get(name, "")})
+                tensor = read.get(name) or written.get(name, "")
+                found.append({"name": name, "tensor": tensor, "zeroed": name in self.zeroed})
         return found
 
     @staticmethod

@@ -36,7 +36,7 @@ class BoundHostCode:
     calls_at: Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]
     """At each of these, up to the first that cannot be had. Raises InfrastructureError."""
     initial: tuple[tuple[str, str], ...] = ()
-    """Inputs whose contents an output has before the call, and that output."""
+    """Inputs whose contents an output has before the call, and that output; no name stands for zeros."""
     returns: bool = False
     """Whether it has to return the outputs."""
 

@@ -59,12 +59,15 @@ def plan_of(
 ) -> RecordedLaunchPlan:
     """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
 
-    `initial`: copies before everything else, from the first of two tensors to the second. `returned`: the shapes of
+    `initial`: before everything else the second of two tensors is a copy of the first, or zeros where that has no
+    name. `returned`: the shapes of
     outputs that the host code has to return.
     """
     plan = _Reader(problem, entries, first, second).plan(returned)
-    copies = tuple(Copy(source=source, target=target) for source, target in initial)
-    return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
+    first_steps = tuple(
+        Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
+    )
+    return plan.model_copy(update={"steps": (*first_steps, *plan.steps)}) if first_steps else plan
 
 
 class _Reader:
