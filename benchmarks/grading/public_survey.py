@@ -13,12 +13,10 @@ where nobody read it, says the opposite. Nothing of the solutions' texts is save
 import argparse
 import json
 import multiprocessing
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -100,10 +98,9 @@ def _row(verdict: Verdict) -> Row:
 
 def _worker(work: Connection) -> None:
     """Grade the folders that come through this pipe, one after another."""
-    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        toolbox = Toolbox(replace(MachineSettings.from_environment(), data_dir=Path(folder)))
-        while (place := work.recv()) is not None:
-            work.send(_row_of(Path(place), toolbox))
+    toolbox = Toolbox(MachineSettings.from_environment())
+    while (place := work.recv()) is not None:
+        work.send(_row_of(Path(place), toolbox))
 
 
 def _row_of(place: Path, toolbox: Toolbox) -> Row:

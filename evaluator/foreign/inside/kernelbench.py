@@ -100,7 +100,7 @@ class ReferenceFile(ABC):
                 found.append({"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")})
             else:
                 tensor = read.get(name) or written.get(name, "")
-                found.append({"name": name, "tensor": tensor, "zeroed": name in self.zeroed})
+                found.append({"name": name, "tensor": tensor, "zeroed": name in self.zeroed and name not in read})
         return found
 
     @staticmethod

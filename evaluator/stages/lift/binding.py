@@ -1,5 +1,6 @@
 """What an entry function is called with: which tensor, size or scalar of the problem is which of its parameters."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -52,6 +53,8 @@ class Binding:
 
 _WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}
 _NUMBERS: Final = frozenset("iucb")
+_ADDS: Final = re.compile(r"\batomic|(?:\]|\*[^\S\n]*\w+)[^\S\n]*(?:[-+*|&^]|<<|>>)=")
+"""Atomic operations, and assignments such as `sums[i] += x` and `*total += x`."""
 
 
 def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Binding:
@@ -90,6 +93,12 @@ def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence
 def initial_contents(chosen: Sequence[EntryParameter]) -> tuple[tuple[str, str], ...]:
     """`Binding.initial` of what the problem's form states."""
     return tuple((one.initial, one.tensor) for one in chosen if one.initial or one.zeroed)
+
+
+def needed_contents(initial: Sequence[tuple[str, str]], source: str) -> tuple[tuple[str, str], ...]:
+    """`Binding.initial` without the zeros that a source never adds to: to fill what it overwrites would cost time."""
+    adds = _ADDS.search(source) is not None
+    return tuple((contents, output) for contents, output in initial if contents or adds)
 
 
 def _in_order(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> tuple[str, ...]:

@@ -123,3 +123,13 @@ def test_an_output_holds_zeros_at_first_where_every_case_states_them(stated, sta
     verdict = grade(SOLVE_COUNTED, Reference(name="challenge.py", text=text), "sim", settings=QUICK)
     assert verdict.status is status, verdict.message
     assert verdict.compile.lifting.launches == 1
+
+
+def test_tensaras_outputs_hold_zeros_at_first():
+    source = (REFERENCES / "tensara/damped_solution.cu").read_text()
+    source = source.replace("sum += matrix", "result[row] += damping * matrix").replace(
+        "result[row] = damping * sum;", ""
+    )
+    verdict = grade(source, REFERENCES / "tensara/def.py", "sim", settings=QUICK)
+    assert verdict.status == "passed", verdict.message
+    assert (verdict.compile.lifting.launches, verdict.compile.lifting.fills) == (1, 1)

@@ -114,6 +114,8 @@ class TensaraFile(ReferenceFile):
             extra = problem.get_extra_params(next(iter(cases)))
         numbers = [one for one in (*inputs, *extra) if isinstance(one, int | float)]
         self.entry = _entry(listed, numbers, self.sizes)
+        # As its judge has it: https://github.com/tensara/tensara, engine/runner.py.
+        self.zeroed = frozenset(name for name, const in pointers if not const)
         read, self.output_names = ([name for name, const in pointers if const is kind] for kind in (True, False))
         return _Solved(problem, inputs, read, own)
 
