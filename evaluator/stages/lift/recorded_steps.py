@@ -70,13 +70,16 @@ def plan_of(
 ) -> RecordedLaunchPlan:
     """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
 
-    `initial`: copies before everything else, from the first of two tensors to the second. `returned`: the shapes of
+    `initial`: before everything else the second of two tensors is a copy of the first, or zeros where that has no
+    name. `returned`: the shapes of
     outputs that the host code has to return.
     """
-    copies = tuple(Copy(source=source, target=target) for source, target in initial)
-    reader = _Reader(problem, entries, first, second, copies)
+    first_steps = tuple(
+        Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
+    )
+    reader = _Reader(problem, entries, first, second, first_steps)
     plan = reader.plan(returned)
-    return plan.model_copy(update={"steps": (*copies, *plan.steps), "orders": reader.orders()})
+    return plan.model_copy(update={"steps": (*first_steps, *plan.steps), "orders": reader.orders()})
 
 
 class _Reader:
@@ -86,7 +89,7 @@ class _Reader:
         entries: Sequence[Entry],
         first: Recording,
         second: Recording,
-        initial: Sequence[Copy] = (),
+        initial: Sequence[Copy | Fill] = (),
     ) -> None:
         self.problem, self.entries = problem, entries
         self.by_symbol = {entry.symbol: entry for entry in entries}
@@ -107,8 +110,8 @@ class _Reader:
         """That it has, as far as it is needed."""
         self.order = StreamOrder(first.non_blocking)
         self.touched: list[Touched] = []
-        for copy in initial:
-            self._ordered(copy, DEFAULT_STREAM)
+        for step in initial:
+            self._ordered(step, DEFAULT_STREAM)
         self.order.add(RecordedOrder(order="device"))  # the contents that tensors have before the call
         self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
         """Outputs by the buffers that hold them when the call returns."""
