@@ -1,8 +1,9 @@
 """The settings of a training run: one frozen tree of typed fields, each documented here and nowhere else.
 
-The defaults are the requirements' own. In brackets stands where a field or its default comes from: R11 is point 11 of
-the requirements document, C15 of the critique of it, T13 of the status document; a paper is named. A field without
-brackets is ours. Units are in the names: `_s` seconds, `_bytes` bytes, `_tokens` tokens, `_share` a share in [0, 1].
+The defaults are the requirements' own, but where a measurement said otherwise (`flow`). In brackets stands where a
+field or its default comes from: R11 is point 11 of the requirements document, C15 of the critique of it, T13 of the
+status document; a paper is named. A field without brackets is ours. Units are in the names: `_s` seconds, `_bytes`
+bytes, `_tokens` tokens, `_share` a share in [0, 1].
 
 An unknown field, a value of the wrong type or one out of range is refused; `trainer.config.reading` says where in the
 file it stands and what it may have been meant to be.
@@ -183,16 +184,19 @@ class FlowSection(Section):
 
     max_turns: int = Field(default=5, ge=1, le=32)
     """Most kernels in one conversation [C11]."""
-    single_turn_steps: int = Field(default=0, ge=0, le=bounds.MOST_STEPS)
-    """Policy steps with which a run begins and in which each agent writes at most one kernel of a conversation."""
+    single_turn_steps: int = Field(default=12, ge=0, le=bounds.MOST_STEPS)
+    """Policy steps with which a run begins and in which each agent writes at most one kernel of a conversation: of as
+    many kernels more was learned that way (docs/training.md, "What turns, credit and a second agent buy"). With 0 all
+    steps have up to `max_turns`."""
     early_stop_share: float = Field(default=0.8, gt=0, le=1)
     """A conversation ends at this share of its reward's maximum [R8, C11]."""
     discount: float = Field(default=0.9, gt=0, le=1)
-    """Per turn that is left, on the final reward [R9, C11]."""
+    """Per turn that is left, on the final reward where `credit` shares it [R9, C11]."""
     immediate_share: float = Field(default=0.3, ge=0, le=1)
-    """Weight of a turn's own reward; the rest is the final reward's [R9]."""
-    credit: bool = True
-    """Whether turns share the final reward; false pays each turn its own reward only."""
+    """Weight of a turn's own reward where `credit` shares the final one, which has the rest [R9]."""
+    credit: bool = False
+    """Whether turns share the final reward [R9]. False pays each turn its own reward only: no measurement has shown
+    what sharing is good for (docs/training.md)."""
     optimizer_earns: Literal["reward", "gain"] = "reward"
     """What an Optimizer's turn itself earns: what its kernel is worth, or that less what the best before it is."""
     report_tokens: int = Field(default=200, ge=16, le=bounds.MOST_TOKENS)

@@ -134,6 +134,24 @@ def writing_checkpoint(step: int, folder: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def loading_checkpoint(found: Checkpoint | None) -> Iterator[None]:
+    """Raises CheckpointError where verl cannot load what a checkpoint holds: a file that was cut off, or weights of
+    another model. What has other reasons, want of memory among them, is raised as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        said = str(error).strip()
+        if found is None or "load_checkpoint" not in said or "out of memory" in said.lower():
+            raise
+        raise CheckpointError(
+            f"The checkpoint in {found.folder} cannot be loaded: {said.splitlines()[-1][-600:]}",
+            "Remove this folder to go on from the one before it; or, where model or agents were changed, change them "
+            "back.",
+        ) from error
+
+
 def _counts(folder: Path) -> bool:
     return (folder / _STATE).is_file()
 

@@ -36,9 +36,15 @@ from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
-from trainer.rl.checkpoints import Checkpoint, Checkpoints, writing_checkpoint
+from trainer.rl.checkpoints import Checkpoint, Checkpoints, loading_checkpoint, writing_checkpoint
 from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
-from trainer.rl.settings import check_settings, verl_config, worker_environment, workers_of
+from trainer.rl.settings import (
+    check_settings,
+    refuse_without_transfer,
+    verl_config,
+    worker_environment,
+    workers_of,
+)
 
 OnStep = Callable[[int, dict[str, float]], None]
 _COUNTED: Final = {"asked", "faults", "retried", "repeats", "unsupported"}
@@ -121,6 +127,7 @@ def run(
     episode.episode_settings(config)
     if config.agents.tester is not None:
         folder_of_tester(config.agents.tester)
+    refuse_without_transfer(config)
     os.environ.update(worker_environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
@@ -192,7 +199,7 @@ class _Run:
             pools: dict[str, Any] | None = None
             for number, role in enumerate(self.config.roles):
                 self.tell(f"Starting the {role}.")
-                with self._aside():
+                with self._aside(), loading_checkpoint(found):
                     learner = TrainableAgent(composed[role], number, pools)
                     learner.init()
                 if self.config.resources.generator_gpus is None:
@@ -201,6 +208,8 @@ class _Run:
             clients = {role: learner.get_llm_client() for role, learner in self.learners.items()}
             self.worker = agent_loop.start_worker(self.config, composed, clients)
             saved = self._steps(found)
+            for learner in self.learners.values():
+                learner.release()
         done = self.progress
         return RunSummary(
             folder=self.folder,
