@@ -27,9 +27,9 @@ class GpuTurns:
         self._folder = folder
 
     @contextlib.contextmanager
-    def job(self) -> Iterator["Turn"]:
+    def job(self) -> Iterator["GpuTurn"]:
         """A turn together with others, while the block runs. Raises GpuError where the folder cannot be used."""
-        turn = Turn(self._folder)
+        turn = GpuTurn(self._folder)
         try:
             turn.together()
             yield turn
@@ -37,7 +37,7 @@ class GpuTurns:
             turn.leave()
 
 
-class Turn:
+class GpuTurn:
     """The turn of one job."""
 
     def __init__(self, folder: Path | None) -> None:

@@ -17,7 +17,7 @@ from evaluator.backends.gpu.session import GpuSession
 from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.gpu.referees import GpuReferees
 from evaluator.pipeline.gpu.server import serve
-from evaluator.pipeline.gpu.turns import GpuTurns, Turn
+from evaluator.pipeline.gpu.turns import GpuTurn, GpuTurns
 from evaluator.sandbox import selftest
 from evaluator.settings import MachineSettings
 
@@ -34,7 +34,7 @@ def test_nobody_is_overtaken_and_who_is_alone_is_alone(tmp_path):
     tickets = lambda: len([file for file in tmp_path.iterdir() if "-" in file.name])  # noqa: E731
 
     def come(number, kind):
-        turn = Turn(tmp_path)
+        turn = GpuTurn(tmp_path)
         (turn.alone if kind == "alone" else turn.together)()
         log.append((number, "begins"))
         time.sleep(0.02)
@@ -58,8 +58,8 @@ def test_nobody_is_overtaken_and_who_is_alone_is_alone(tmp_path):
 
 def test_what_a_killed_process_held_or_waited_for_holds_up_nobody(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from evaluator.pipeline.gpu.turns import Turn\n"
-        "turn = Turn(Path(sys.argv[1])); turn.alone(); print(1, flush=True); time.sleep(600)"
+        "import sys, time; from pathlib import Path; from evaluator.pipeline.gpu.turns import GpuTurn\n"
+        "turn = GpuTurn(Path(sys.argv[1])); turn.alone(); print(1, flush=True); time.sleep(600)"
     )
     start = lambda: subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE)  # noqa: E731
     holds = start()
