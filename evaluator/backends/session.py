@@ -32,6 +32,11 @@ class Parameter:
     pointee: str | None = None
     """For a pointer, the C type behind it, without const: `float`, `__half`, `float4`; `void` when unknown."""
 
+    @property
+    def may_write(self) -> bool:
+        """Of a pointer: whether its type lets its kernel write there."""
+        return "const" not in self.type.split("*")[0].split()
+
 
 @dataclass(frozen=True)
 class Entry:

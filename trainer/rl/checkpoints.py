@@ -9,7 +9,6 @@ does, and is removed when the next one has been written.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from common.file_replacement import replace_file
 from trainer.config.schema import AgentRole
 from trainer.errors import CheckpointError, TrainerError
 from trainer.rl.curriculum import Curriculum
@@ -87,13 +87,8 @@ class Checkpoints:
         """Make the checkpoint of a step count, and remove all but the newest `keep`."""
         place = self.folder / f"step-{step:06d}"
         text = json.dumps({"form": FORM, "step": step, "state": dict(state)}, indent=1)
-        begun = place / f"{_STATE}.part"
         try:
-            with begun.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            begun.replace(place / _STATE)
+            replace_file(place / _STATE, text, on_disk=True)
         except OSError as error:
             raise CheckpointError(
                 f"{place} cannot be written: {error}", "Make room, or fix its permissions."

@@ -1,7 +1,6 @@
 """Running host code that nobody trusts: in a sandbox, twice for each recording, and what each way of ending means."""
 
 import re
-import secrets
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of
+from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of, seeds_of_both
 
 _RUN_S: Final = 3.0
 """Wall-clock limit of one call of the entry function, which launches nothing in truth."""
@@ -121,7 +120,7 @@ class _Batch:
         name: str,
     ) -> None:
         self.calls, self.name, self.settings = calls, name, settings
-        lines = [call.line(secrets.randbits(63)) for call in calls for _ in range(2)]
+        lines = [call.line(seed) for call in calls for seed in seeds_of_both()]
         count = len(lines)
         job = Job(
             ("./runs", str(count), f"{_RUN_S:g}"),

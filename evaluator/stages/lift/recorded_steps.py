@@ -16,6 +16,7 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
+    OtherOrder,
     PlanError,
     RawArgument,
     RecordedLaunchPlan,
@@ -27,14 +28,24 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.pinned_memory import parts_of
 from evaluator.stages.lift.recording import (
     RecordedCopy,
     RecordedFill,
     RecordedFree,
     RecordedLaunch,
+    RecordedOrder,
     Recording,
 )
 from evaluator.stages.lift.returned import Returned, unstable
+from evaluator.stages.lift.stream_order import (
+    DEFAULT_STREAM,
+    StreamOrder,
+    Touched,
+    orders_left_open,
+    touched,
+    unawaited,
+)
 
 _DTYPES: Final = {
     "float": DType.FLOAT32,
@@ -59,18 +70,30 @@ def plan_of(
 ) -> RecordedLaunchPlan:
     """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
 
-    `initial`: copies before everything else, from the first of two tensors to the second. `returned`: the shapes of
+    `initial`: before everything else the second of two tensors is a copy of the first, or zeros where that has no
+    name. `returned`: the shapes of
     outputs that the host code has to return.
     """
-    plan = _Reader(problem, entries, first, second).plan(returned)
-    copies = tuple(Copy(source=source, target=target) for source, target in initial)
-    return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
+    first_steps = tuple(
+        Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
+    )
+    reader = _Reader(problem, entries, first, second, first_steps)
+    plan = reader.plan(returned)
+    return plan.model_copy(update={"steps": (*first_steps, *plan.steps), "orders": reader.orders()})
 
 
 class _Reader:
-    def __init__(self, problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        entries: Sequence[Entry],
+        first: Recording,
+        second: Recording,
+        initial: Sequence[Copy | Fill] = (),
+    ) -> None:
         self.problem, self.entries = problem, entries
         self.by_symbol = {entry.symbol: entry for entry in entries}
+        self.inputs = frozenset(tensor.name for tensor in problem.inputs)
         self.first, self.second = first, second
         tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
         shapes = [(one.bytes, one.variable) for one in first.buffers]
@@ -80,24 +103,33 @@ class _Reader:
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
         self.freed: set[int] = set()
+        taken = problem.parameter_names
+        self.undefined = next(one for i in itertools.count(1) if (one := f"undefined{i}") not in taken)
+        """A temporary that nobody writes."""
+        self.undefined_bytes = 0
+        """That it has, as far as it is needed."""
+        self.order = StreamOrder(first.non_blocking)
+        self.touched: list[Touched] = []
+        for step in initial:
+            self._ordered(step, DEFAULT_STREAM)
+        self.order.add(RecordedOrder(order="device"))  # the contents that tensors have before the call
+        self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
+        """Outputs by the buffers that hold them when the call returns."""
 
     def plan(self, shapes: Mapping[str, tuple[int, ...]] | None) -> RecordedLaunchPlan:
         returned = Returned(self.problem, shapes, self.first, self.second, self._place)
         for number, output in returned.whole.items():
             self.names[number] = output
+        if self.first.non_blocking != self.second.non_blocking:
+            raise unstable("it makes other streams")
         if len(self.first.steps) != len(self.second.steps):
             raise unstable("it does another number of launches, fills and copies")
         steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
-        steps += [
-            Copy(
-                source=self._named(number, f"what is returned as {output},"),
-                target=output,
-                source_offset_bytes=offset,
-                target_offset_bytes=0,
-                size_bytes=size,
-            )
-            for output, number, offset, size in returned.copied
-        ]
+        for output, number, offset, size in returned.copied:
+            source = self._named(number, f"what is returned as {output},")
+            steps.append(Copy(source=source, target=output, source_offset_bytes=offset, size_bytes=size))
+            self._ordered(steps[-1], DEFAULT_STREAM)
+            self.holds[source] = output
         if freed := [output for number, output in returned.whole.items() if number in self.freed]:
             self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
         if not any(isinstance(step, Launch | Fill | Copy) for step in steps):
@@ -113,6 +145,9 @@ class _Reader:
             if number not in returned.whole
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
+        if self.undefined_bytes:
+            undefined = Temporary(name=self.undefined, dtype=DType.UINT8, shape=(self.undefined_bytes,))
+            temporaries = (*temporaries, undefined)
         try:
             return RecordedLaunchPlan(temporaries=temporaries, steps=tuple(steps))
         except (PlanError, ValueError) as error:
@@ -129,14 +164,40 @@ class _Reader:
     def _step(self, one: object, other: object) -> Iterator[Step]:
         if isinstance(one, RecordedFree) and one == other:
             self.freed.add(one.free)
-        elif isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
-            yield self._launch(one, other)
+            return
+        if isinstance(one, RecordedOrder) and one == other:
+            self.order.add(one)
+            return
+        if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+            steps: list[Step] = [self._launch(one, other)]
         elif isinstance(one, RecordedFill) and isinstance(other, RecordedFill):
-            yield self._fill(one, other)
+            steps = [*self._fill(one, other)]
         elif isinstance(one, RecordedCopy) and isinstance(other, RecordedCopy):
-            yield self._copy(one, other)
+            steps = [self._copy(one, other)]
         else:
             raise unstable("it does other things in another order")
+        for step in steps:
+            self._ordered(step, one.stream, one.kernel if isinstance(one, RecordedLaunch) else "")
+        yield from steps
+
+    def _ordered(self, step: Step, stream: int, kernel: str = "") -> None:
+        """Note where in the order of all streams a step is, and what it touches; `kernel`: by its symbol."""
+        self.order.add_step(stream)
+        parameters = self.by_symbol[kernel].parameters if kernel else ()
+        self.touched.append(touched(step, parameters, self.inputs))
+
+    def orders(self) -> tuple[OtherOrder, ...]:
+        """Others in which a GPU may run the steps. Raises LiftRefusedError where it may run one too late."""
+        if late := unawaited(self.order, self.touched, self.holds):
+            step, output = late
+            raise LiftRefusedError(
+                Status.REJECTED,
+                f"The host code returns while {step} may still be under way: it writes the output '{output}', and "
+                "nothing makes the caller's stream wait for it.",
+                "Record an event on that stream behind the last step and let the default stream wait for it, or "
+                "synchronise, before the function returns.",
+            )
+        return orders_left_open(self.order, self.touched, self.holds)
 
     def _launch(self, one: RecordedLaunch, other: RecordedLaunch) -> Launch:
         entry = self.by_symbol.get(one.kernel)
@@ -200,9 +261,10 @@ class _Reader:
             return found[0].buffer
         return RawArgument(data=bytes(plain).hex(), addresses=tuple(found))
 
-    def _fill(self, one: RecordedFill, other: RecordedFill) -> Fill:
+    def _fill(self, one: RecordedFill, other: RecordedFill) -> Iterator[Fill | Copy]:
         number, offset = self._place("a fill", one.fill, other.fill)
-        if (one.data, one.bytes) != (other.data, other.bytes):
+        parts = parts_of(one, other)
+        if parts is None:
             held = bytes.fromhex(one.data)
             places = (self._looks_up(held, at) for at in range(0, len(held) - 7, 8))
             if any(places):
@@ -214,7 +276,14 @@ class _Reader:
                 )
             raise unstable("it copies other data to the device")
         target, variable = self._target(number, "a fill")
-        return Fill(target=target, data=one.data, offset_bytes=offset, size_bytes=one.bytes, variable=variable)
+        for start, end, data in parts:
+            there, many = offset + start, end - start
+            if data is not None:
+                yield Fill(target=target, data=data, offset_bytes=there, size_bytes=many, variable=variable)
+                continue
+            self.undefined_bytes = max(self.undefined_bytes, many)
+            source = self.undefined
+            yield Copy(source=source, target=target, target_offset_bytes=there, size_bytes=many, variable=variable)
 
     def _copy(self, one: RecordedCopy, other: RecordedCopy) -> Copy:
         if one.bytes != other.bytes:

@@ -4,6 +4,7 @@ Everything here is checked anew, since host code shares its process with the rec
 worst that it can win by that is a launch plan of its own making, which is judged as any plan that is submitted.
 """
 
+import secrets
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictInt, ValidationError
@@ -13,12 +14,25 @@ from common.wire import Wire
 from evaluator.stages.lift.binding import LiftRefusedError
 
 MAX_RECORDING_BYTES: Final = 8 << 20
-_MAX_STEPS: Final = 8192
+_MAX_STEPS: Final = 5 * 4096
+"""Four times as many that order the others as there may be."""
 _MAX_BUFFERS: Final = 512
+_SEED_BITS: Final = 63
+"""A seed is read as a signed number of 64 bits, and is not negative."""
 _Word = Annotated[StrictInt, Field(ge=0, lt=1 << 64)]
 _Extents = tuple[_Word, _Word, _Word]
 _Hex = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})*$")]
 _Name = Annotated[str, Field(max_length=4096, pattern=r"^[A-Za-z0-9_$.]*$")]
+
+
+def seeds_of_both() -> tuple[int, int]:
+    """What the made-up addresses of the two recordings of one call follow.
+
+    Every bit differs, and each buffer has one of them in its address: so none has the same address in both. Which of
+    the two recordings it is in, host code cannot tell from it.
+    """
+    seed = secrets.randbits(_SEED_BITS)
+    return seed, seed ^ ((1 << _SEED_BITS) - 1)
 
 
 class RecordedLaunch(Wire):
@@ -42,6 +56,8 @@ class RecordedFill(Wire):
     data: _Hex
     bytes: _Word
     stream: _Word
+    undefined: Annotated[StrictInt, Field(ge=0, le=255)] | None = None
+    """Of an upload from pinned memory: the byte that was there before anybody wrote."""
 
 
 class RecordedCopy(Wire):
@@ -51,6 +67,15 @@ class RecordedCopy(Wire):
     source: _Word
     bytes: _Word
     stream: _Word
+
+
+class RecordedOrder(Wire):
+    """What orders steps of several streams, or lets the host wait for them."""
+
+    order: Literal["record", "wait", "stream", "event", "device"]
+    """An event is recorded on a stream; a stream waits for an event; the host waits for a stream, an event, all."""
+    stream: _Word = 0
+    event: _Word = 0
 
 
 class RecordedFree(Wire):
@@ -83,14 +108,19 @@ class Recording(Wire):
 
     buffers: Annotated[tuple[RecordedBuffer, ...], Field(max_length=_MAX_BUFFERS)]
     steps: Annotated[
-        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree, ...], Field(max_length=_MAX_STEPS)
+        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder, ...],
+        Field(max_length=_MAX_STEPS),
     ]
     streams: _Word
+    """How many there are. 0 is the default stream."""
+    non_blocking: Annotated[tuple[_Word, ...], Field(max_length=_MAX_STEPS)] = ()
+    """Those that the default stream does not wait for, nor they for it."""
     returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
 
 
 Reason = Literal[
     "host_access",
+    "pinned_access",
     "host_reads",
     "host_address",
     "not_covered",
@@ -102,6 +132,8 @@ Reason = Literal[
     "no_kernel",
     "no_variable",
     "no_stream",
+    "no_event",
+    "too_many_orders",
     "too_many_steps",
     "too_many_buffers",
     "too_large_buffer",
@@ -158,6 +190,13 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 f"The host code {how}. It is only recorded, so there is no data that it could look at.",
                 f"Leave the data on the device: decide in kernels, and by sizes alone on the host. {unsupported}",
             )
+        case "pinned_access":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                "The host code reads or writes pinned memory that a kernel was given before. It is only recorded, so "
+                "what the kernel leaves there cannot be known.",
+                f"Give kernels memory of the device, and copy to it. {unsupported}",
+            )
         case "not_covered":
             return LiftRefusedError(
                 Status.UNSUPPORTED,
@@ -183,8 +222,8 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 f"The host code copies {number} bytes of its own to the device: a plan may bring 65536.",
                 f"Compute tables in a kernel. {unsupported}",
             )
-        case "too_many_steps" | "too_many_buffers":
-            what = "launches, fills and copies" if refusal.why == "too_many_steps" else "allocations"
+        case "too_many_steps" | "too_many_orders" | "too_many_buffers":
+            what = _COUNTED[refusal.why]
             return LiftRefusedError(
                 Status.INVALID_SUBMISSION,
                 f"The host code makes more than {number} {what}.",
@@ -197,10 +236,10 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         case "shared_memory":
             return LiftRefusedError(
                 Status.RUNTIME_ERROR,
-                f"The launch of {kernel} asks for {number} bytes of dynamic shared memory, more than the kernel is "
-                "allowed: a GPU does not launch it.",
-                "Above 48 KiB call cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
-                "first.",
+                f"The launch of {kernel} asks for {number} bytes of static and dynamic shared memory together, more "
+                "than the kernel is allowed: a GPU does not launch it.",
+                "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
+                "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
             )
         case "no_kernel":
             return LiftRefusedError(
@@ -216,13 +255,19 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         "freed": f"{name} is given memory that was freed",
         "out_of_bounds": f"{name} goes beyond the end of its buffer",
         "no_variable": f"{name} is given something that is no `__device__` or `__constant__` variable",
-        "no_stream": "a launch names a stream that nobody has made",
+        "no_stream": f"{name} is given a stream that was never created, or that was destroyed",
+        "no_event": f"{name} is given an event that was never created, or that was destroyed",
     }[refusal.why]
     return LiftRefusedError(
         Status.RUNTIME_ERROR, f"In the host code {said}.", "Check each runtime call's result, and its arguments."
     )
 
 
+_COUNTED: Final = {
+    "too_many_steps": "launches, fills and copies",
+    "too_many_orders": "records of events, and waits",
+    "too_many_buffers": "allocations",
+}
 _DIRECTIONS: Final = {
     0: "cudaMemcpyHostToHost",
     1: "cudaMemcpyHostToDevice",

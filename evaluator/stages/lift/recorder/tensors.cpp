@@ -519,7 +519,7 @@ CUDAStream getCurrentCUDAStream(DeviceIndex) { return CUDAStream(recorder().curr
 void setCurrentCUDAStream(CUDAStream stream) { recorder().current_stream = stream.stream(); }
 CUDAStream getStreamFromPool(bool, DeviceIndex) {
     cudaStream_t made;
-    cudaStreamCreate(&made);
+    cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
     return CUDAStream(made);
 }
 void check(cudaError_t error, const char *, int) {

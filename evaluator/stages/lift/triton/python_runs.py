@@ -2,7 +2,6 @@
 
 import json
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +26,7 @@ from evaluator.stages.lift.host_runs import (
     signals_in,
     took_too_much_memory,
 )
-from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording
+from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, seeds_of_both
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.kernel_modules import TritonKernel, not_triton
@@ -106,7 +105,7 @@ class _Batch:
         sandbox: RunsJobs,
     ) -> None:
         self.calls, self.entry, self.settings = calls, entry, settings
-        twice = [{**call, "seed": secrets.randbits(63)} for call in calls for _ in range(2)]
+        twice = [{**call, "seed": seed} for call in calls for seed in seeds_of_both()]
         job = _job(source, entry, twice, arch, settings, toolchain)
         self.sandbox, self.control = sandbox, _job(source, entry, (), arch, settings, toolchain)
         nothing = Job((*job.argv[:1], "-c", "pass"), readable=job.readable)

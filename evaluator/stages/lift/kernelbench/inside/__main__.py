@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
+from evaluator.foreign.inside import stated_sizes
 from evaluator.stages.lift.kernelbench.inside import tensors, torch_module
 from evaluator.stages.lift.kernelbench.inside.tensors import DTYPES, PassedTensor, Script, UnrecordableError
 
@@ -32,22 +33,20 @@ def executed(name: str) -> dict[str, Any]:
     return names
 
 
-def with_sizes(names: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Give the constants at the top of a file these values."""
+def reference_at(sizes: dict[str, int]) -> dict[str, Any]:
+    """The names that the problem's file defines where its numbers are these, and what follows from them does."""
+    tree, constants = stated_sizes.parsed(Path(_REFERENCE).read_text(encoding="utf-8"))
     for name, value in sizes.items():
-        part = re.fullmatch(r"(.*)_(\d)", name)
-        if name in names:
-            names[name] = value
-        elif part and isinstance(names.get(part[1]), tuple | list) and int(part[2]) < len(names[part[1]]):
-            changed = list(names[part[1]])
-            changed[int(part[2])] = value
-            names[part[1]] = type(names[part[1]])(changed)
+        if name in constants:
+            constants[name].value = value
+    names: dict[str, Any] = {"__name__": Path(_REFERENCE).stem, "__file__": _REFERENCE}
+    exec(compile(tree, _REFERENCE, "exec"), names)
+    return names
 
 
-def made(solution: dict[str, Any], reference: dict[str, Any] | None, call: dict[str, Any]) -> Any:
+def made(solution: dict[str, Any], call: dict[str, Any]) -> Any:
     """A new ModelNew for a call."""
-    if reference is not None:
-        with_sizes(reference, call["sizes"])
+    reference = reference_at(call["sizes"]) if os.path.exists(_REFERENCE) else None
     given = reference["get_init_inputs"]() if reference and "get_init_inputs" in reference else []
     args, kwargs = (given, {}) if not isinstance(given, dict) else ([], given)
     if len(args) == 2 and isinstance(args[0], list | tuple) and isinstance(args[1], dict):
@@ -118,11 +117,11 @@ def bind_state(model: Any, inputs: dict[str, PassedTensor]) -> None:
         raise MisfitError(f"nothing of the model is {', '.join(left)}")
 
 
-def answer(solution: dict[str, Any], reference: dict[str, Any] | None, call: dict[str, Any]) -> dict[str, Any]:
+def answer(solution: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
     """The script of a call, or why there is none."""
     tensors.CURRENT.clear()
     try:
-        return {"lines": traced(made(solution, reference, call), call)}
+        return {"lines": traced(made(solution, call), call)}
     except UnrecordableError as refused:
         return refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:
@@ -154,8 +153,7 @@ def main() -> None:
         solution = executed(_TEXT)
         if "ModelNew" not in solution:
             raise MisfitError("it defines no class ModelNew")
-        reference = executed(_REFERENCE) if os.path.exists(_REFERENCE) else None
-        found["calls"] = [answer(solution, reference, call) for call in request["calls"]]
+        found["calls"] = [answer(solution, call) for call in request["calls"]]
         for module in torch_module.MODULES:
             module["lines"] = first_lines_of(module["sources"])
         # Some compile when a model is made: the same for each of them.

@@ -10,6 +10,7 @@ ALIGNMENT: Final = 512
 MAX_STEPS: Final = 2048
 MAX_BUFFERS: Final = 512
 MAX_BUFFER_BYTES: Final = 1 << 37
+SEED_BITS: Final = 63
 _LOWEST: Final = 0x7F0000000000
 _GAPS: Final = 1 << 12
 
@@ -26,7 +27,8 @@ class RecordedMemory:
     """Buffers at made-up addresses, none of which comes twice, and the steps on them."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+        """`seed`: of the other recording of the same call it has every bit another."""
+        self._random, self._seed = random.Random(seed), seed
         self._next = _LOWEST
         self._pauses = 0
         self.buffers: list[dict[str, Any]] = []
@@ -36,7 +38,10 @@ class RecordedMemory:
         """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""
         if size_bytes > MAX_BUFFER_BYTES:
             raise MemoryError(f"a tensor of {size_bytes >> 20} MiB")
-        base = self._next + self._random.randrange(1, _GAPS) * ALIGNMENT
+        place = self._next // ALIGNMENT + self._random.randrange(1, _GAPS)
+        # Odd in one recording and even in the other, for each buffer that is recorded.
+        place += (place ^ self._seed >> len(self.buffers) % SEED_BITS) & 1
+        base = place * ALIGNMENT
         self._next = base + -(-max(1, size_bytes) // ALIGNMENT) * ALIGNMENT
         if not self._pauses and size_bytes:
             if len(self.buffers) >= MAX_BUFFERS:
