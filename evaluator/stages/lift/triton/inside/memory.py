@@ -8,7 +8,8 @@ from typing import Any, Final
 ALIGNMENT: Final = 512
 """What PyTorch gives its tensors."""
 MAX_STEPS: Final = 2048
-MAX_BUFFERS: Final = 512
+MAX_BUFFERS: Final = 508
+"""Of one call, and of what comes before the first."""
 MAX_BUFFER_BYTES: Final = 1 << 37
 SEED_BITS: Final = 63
 _LOWEST: Final = 0x7F0000000000
@@ -33,6 +34,13 @@ class RecordedMemory:
         self._pauses = 0
         self.buffers: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self._buffers_before = 0
+
+    def begin_call(self) -> None:
+        """What follows belongs to the next call."""
+        self.calls.append({"first_step": len(self.steps), "returned": []})
+        self._buffers_before = len(self.buffers)
 
     def allocate(self, size_bytes: int) -> int:
         """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""
@@ -44,7 +52,7 @@ class RecordedMemory:
         base = place * ALIGNMENT
         self._next = base + -(-max(1, size_bytes) // ALIGNMENT) * ALIGNMENT
         if not self._pauses and size_bytes:
-            if len(self.buffers) >= MAX_BUFFERS:
+            if len(self.buffers) - self._buffers_before >= MAX_BUFFERS:
                 raise NotRecordedError(f"more than {MAX_BUFFERS} tensors")
             self.buffers.append({"base": base, "bytes": size_bytes})
         return base
@@ -78,18 +86,9 @@ class RecordedMemory:
         """Launch a kernel; `fields` are those of a recorded launch."""
         self._step({**fields, "stream": 0})
 
-    def take_for(self, number: int, address: int, size_bytes: int) -> bool:
-        """Let the buffer at `address`, which the Python made, be buffer `number`; whether it is one and fits."""
-        made = next((b for b in self.buffers[number + 1 :] if b["base"] == address), None)
-        if made is None or made["bytes"] != size_bytes or self.buffers[number]["bytes"] != size_bytes:
-            return False
-        self.buffers.remove(made)
-        self.buffers[number] = made
-        return True
-
     def _step(self, step: dict[str, Any]) -> None:
         if self._pauses:
             return
-        if len(self.steps) >= MAX_STEPS:
+        if len(self.steps) - (self.calls[-1]["first_step"] if self.calls else 0) >= MAX_STEPS:
             raise NotRecordedError(f"more than {MAX_STEPS} launches, fills and copies")
         self.steps.append(step)
