@@ -73,7 +73,7 @@ class PlanReader:
         entries: Sequence[Entry],
         first: CallRecording,
         second: CallRecording,
-        initial: Sequence[Copy] = (),
+        initial: Sequence[Copy | Fill] = (),
     ) -> None:
         self.problem, self.entries = problem, entries
         self.by_symbol = {entry.symbol: entry for entry in entries}
@@ -97,8 +97,8 @@ class PlanReader:
         """That it has, as far as it is needed."""
         self.order = StreamOrder(first.non_blocking)
         self.touched: list[Touched] = []
-        for copy in initial:
-            self._ordered(copy, DEFAULT_STREAM)
+        for step in initial:
+            self._ordered(step, DEFAULT_STREAM)
         self.order.add(RecordedOrder(order="device"))  # the contents that tensors have before the call
         self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
         """Outputs by the buffers that hold them when the call returns."""
