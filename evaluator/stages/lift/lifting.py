@@ -14,7 +14,7 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.toolchain import Beside, Toolchain
-from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, bind, call_values
+from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, bind, call_values, needed_contents
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
@@ -38,7 +38,7 @@ class BoundHostCode:
     calls_at: Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]
     """At each of these, up to the first that cannot be had. Raises InfrastructureError."""
     initial: tuple[tuple[str, str], ...] = ()
-    """Inputs whose contents an output has before the call, and that output."""
+    """Inputs whose contents an output has before the call, and that output; no name stands for zeros."""
     returns: bool = False
     """Whether it has to return the outputs."""
 
@@ -94,7 +94,7 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
                 values += ["b", *passed]
             return HostCall(bytes_of_tensors(problem, sizes), tuple(values))
 
-        return BoundHostCode(found.said, each(call_at), found.initial)
+        return BoundHostCode(found.said, each(call_at), needed_contents(found.initial, source))
 
     return HostCode(source, source, form_of_entry(source, entry), bound)
 

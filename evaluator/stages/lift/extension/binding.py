@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -61,10 +62,10 @@ class ExtensionSignature(Wire):
 
 @dataclass(frozen=True)
 class ExtensionBinding:
-    """What goes into each parameter: the name of a tensor, a size or a scalar; None for None."""
+    """What goes into each parameter: the name of a tensor, a size or a scalar; several for a list; None for None."""
 
     function: ExtensionFunction
-    names: tuple[str | None, ...]
+    names: tuple[str | tuple[str, ...] | None, ...]
     """Shorter than the parameters where the last of them keep their defaults."""
     said: str
 
@@ -77,24 +78,33 @@ class ExtensionBinding:
         lines: list[str] = []
         for each_set in TENSORS_OF_CALLS:
             lines.append("begin 0")
-            first = len(lines)
+            given: list[int] = []
             for name, parameter in zip(self.names, self.function.parameters, strict=False):
                 if name is None:
                     lines.append("none 0")
+                elif isinstance(name, tuple):
+                    lines += [_number(parameter, numbers[one]) for one in name]
+                    places = range(len(lines) - len(name), len(lines))
+                    lines.append(f"list {len(name)} {' '.join(map(str, places))}")
                 elif name in tensors:
                     shape = tensors[name].shape_at(sizes)
                     buffer = each_set * len(tensors) + list(tensors).index(name)
                     place = (buffer, SCALAR_TYPES[tensors[name].dtype], *shape)
                     lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
-                elif parameter.kind[0] == "f":
-                    lines.append(f"float {float(numbers[name])!r} 0")
                 else:
-                    lines.append(f"{'bool' if parameter.kind[0] == 'b' else 'int'} 1 {int(numbers[name])}")
-            many = len(lines) - first
-            passed = " ".join(map(str, range(first, len(lines))))
-            lines.append(f"call {self.function.name.encode().hex()} {many} {passed}".rstrip())
-            lines.append(f"give 1 {len(lines) - 1}")
+                    lines.append(_number(parameter, numbers[name]))
+                given.append(len(lines) - 1)
+            called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
+            lines += [called, f"give 1 {len(lines)}"]
         return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
+
+
+def _number(parameter: ExtensionParameter, value: float) -> str:
+    """A number for a parameter, or for one place of a list; a Python object gets the kind that the number has."""
+    kind = parameter.kind[0]
+    if kind == "f" or (kind == "o" and value != int(value)):
+        return f"float {float(value)!r} 0"
+    return f"{'bool' if kind == 'b' else 'int'} 1 {int(value)}"
 
 
 def bind_extension(problem: Problem, source: str, signature: ExtensionSignature) -> ExtensionBinding:
@@ -107,14 +117,23 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
     if odd is not None:
         raise _misfit(problem, function, f"parameter {odd + 1} is of a type that a problem cannot fill")
     tensors, how = _tensors(problem, function, names)
-    chosen: list[str | None] = []
-    numbers = _numbers(problem, function, names)
+    chosen: list[str | tuple[str, ...] | None] = []
+    numbers: dict[int, str | tuple[str, ...]] = {
+        **_numbers(problem, function, names),
+        **_lists(problem, function, names),
+    }
     kept_from: int | None = None
+    optional: set[int] = set()
     for at, parameter in enumerate(parameters):
-        if at in tensors:
-            chosen.append(tensors[at])
+        tensor = tensors.get(at)
+        if tensor is not None:
+            chosen.append(tensor)
         elif at in numbers:
             chosen.append(numbers[at])
+        elif parameter.has_default and "o" in parameter.kind:
+            optional.add(at)  # its default where nothing behind it is given, else None
+            chosen.append(None)
+            continue
         elif parameter.has_default:
             kept_from = at if kept_from is None else kept_from
             chosen.append(None)
@@ -126,12 +145,18 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
         if kept_from is not None:
             raise _misfit(problem, function, f"parameter {kept_from + 1} has a default, and one behind it has none")
     given = tuple(chosen[:kept_from])
-    said = ", ".join("None" if name is None else name for name in given)
+    while given and len(given) - 1 in optional:
+        given = given[:-1]
+    said = ", ".join(
+        "None" if name is None else name if isinstance(name, str) else f"[{', '.join(name)}]" for name in given
+    )
     return ExtensionBinding(function, given, f"{function.name}({said}) bound {how}")
 
 
 def _passable(parameter: ExtensionParameter) -> bool:
-    return parameter.has_default or parameter.kind.rstrip("o") in ("t", "i", "f", "b") or parameter.kind == "o"
+    return (
+        parameter.has_default or parameter.kind.rstrip("o") in ("t", "i", "f", "b") or parameter.kind in ("o", "il")
+    )
 
 
 def _chosen(problem: Problem, signature: ExtensionSignature) -> ExtensionFunction:
@@ -206,7 +231,7 @@ def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]
     floats = [s.name for s in problem.scalars if s.dtype.is_float]
     integers = [*(s.name for s in problem.scalars if not s.dtype.is_float), *problem.sizes]
     known = {*floats, *integers, *stated}
-    places = {at: one for at, one in enumerate(function.parameters) if one.kind[0] in "ifb"}
+    places = {at: one for at, one in enumerate(function.parameters) if one.kind[0] in "ifbo" and one.kind != "il"}
     found = {at: names[at] for at in places if names[at] in known}
     for at, name in found.items():
         value = stated.get(name, 0)
@@ -217,6 +242,23 @@ def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]
         free = [name for name in available if name not in found.values()]
         if left and len(left) == len(free):
             found |= dict(zip(left, free, strict=True))
+    return found
+
+
+def _lists(problem: Problem, function: ExtensionFunction, names: Sequence[str]) -> dict[int, tuple[str, ...]]:
+    """What goes into each parameter that takes a list of integers, such as a stride along each axis.
+
+    `stride_0`, `stride_1` … where the problem has those. One number `stride` stands for each axis behind the first
+    two of the first input, which are the batch and the channels: so PyTorch's convolutions and pools hold it.
+    """
+    axes = len(problem.inputs[0].shape) - 2
+    found: dict[int, tuple[str, ...]] = {}
+    for at, (parameter, name) in enumerate(zip(function.parameters, names, strict=True)):
+        if parameter.kind != "il" or not name:
+            continue
+        several = tuple(takewhile(problem.sizes.__contains__, (f"{name}_{axis}" for axis in count())))
+        if several or (name in problem.sizes and axes > 0):
+            found[at] = several or (name,) * axes
     return found
 
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from common.contract import Status
 from evaluator.problems.problem import Problem, Sizes
-from evaluator.stages.lift.binding import Binding, LiftRefusedError
+from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
 MODEL: Final = "ModelNew"
-ENTRIES: Final = ("run", "solve", "solution")
-"""What is called: the first of these that a text defines. LeetGPU calls `solve`."""
+ENTRIES: Final = ("run", "solve", "solution", "kernel_function")
+"""What is called: the first of these that a text defines. LeetGPU calls `solve`, KernelAgent `kernel_function`."""
 _IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
 _KERNEL: Final = re.compile(r"^[ \t]*@[ \t]*(?:triton[ \t]*\.[ \t]*)?(?:jit|autotune|heuristics)\b", re.MULTILINE)
 _MODEL: Final = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)
@@ -91,7 +91,7 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
     stated = {one.name: one for one in problem.entry}
     if stated and len(names) == len(stated):
         chosen = [stated[name] for name in names] if set(names) == set(stated) else list(problem.entry)
-        changed = tuple((one.initial, one.tensor) for one in chosen if one.initial)
+        changed = initial_contents(chosen)
         bound = tuple(one.tensor or one.name for one in chosen)
         return Binding(bound, f"{entry.name}({', '.join(bound)}) bound as the problem states it", changed)
     by_name = set(names) <= set(problem.parameter_names) and set(inputs) <= set(names)

@@ -6,7 +6,6 @@ text, `reference.py` the problem's own, where it has one.
 
 import ast
 import json
-import os
 import traceback
 from pathlib import Path
 from typing import Any, Final
@@ -51,11 +50,11 @@ def traced(model: Any, call: dict[str, Any]) -> list[str]:
     return script.lines
 
 
-def answer(solution: dict[str, Any], reference: dict[str, Any] | None, call: dict[str, Any]) -> dict[str, Any]:
+def answer(solution: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
     """The script of a call, or why there is none."""
     tensors.CURRENT.clear()
     try:
-        return {"lines": traced(made(solution, reference, call), call)}
+        return {"lines": traced(made(solution, _REFERENCE, call), call)}
     except UnrecordableError as refused:
         return refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:
@@ -87,8 +86,7 @@ def main() -> None:
         solution = executed(_TEXT)
         if "ModelNew" not in solution:
             raise MisfitError("it defines no class ModelNew")
-        reference = executed(_REFERENCE) if os.path.exists(_REFERENCE) else None
-        found["calls"] = [answer(solution, reference, call) for call in request["calls"]]
+        found["calls"] = [answer(solution, call) for call in request["calls"]]
         for module in torch_module.MODULES:
             module["lines"] = first_lines_of(module["sources"])
         # Some compile when a model is made: the same for each of them.

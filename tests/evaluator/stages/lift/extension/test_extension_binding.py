@@ -37,8 +37,18 @@ def bound(*functions: ExtensionFunction, source: str = ""):
         ((("t", "a"), ("t", "b"), ("t", "c"), ("f", "s")), ("x", "y", "out", "alpha")),
         ((("t", "a"), ("t", "b"), ("to", "bias"), ("f", "s")), ("x", "y", None, "alpha")),
         ((("to", "a"), ("o", "b"), ("f", "s")), ("x", "y", "alpha")),
+        ((("t", "x"), ("t", "y"), ("o", "alpha"), ("o", "n")), ("x", "y", "alpha", "n")),
     ],
-    ids=["by name", "in another order", "by order", "with a size", "into the output", "an optional one", "objects"],
+    ids=[
+        "by name",
+        "in another order",
+        "by order",
+        "with a size",
+        "into the output",
+        "an optional one",
+        "objects",
+        "numbers as objects",
+    ],
 )
 def test_parameters_of_an_extension_get_what_their_names_or_places_say(parameters, names):
     assert bound(function(*parameters)).names == names
@@ -89,3 +99,13 @@ def test_a_call_is_a_script_of_tensors_numbers_and_one_function():
 def test_the_function_that_fits_is_written_out():
     said = "torch::Tensor forward(torch::Tensor x, torch::Tensor y, double alpha)"
     assert expected_function(SAXPY) == said
+
+
+def test_a_list_takes_a_number_for_each_axis():
+    conv2d = find_problem("conv2d")
+    taken = function(("t", "x"), ("t", "weight"), ("il", "width"), ("i", "height"))
+    binding = bind_extension(conv2d, "", ExtensionSignature(functions=(taken,)))
+    assert binding.names == ("x", "weight", ("width", "width"), "height")
+    sizes = {"batch": 1, "in_channels": 2, "out_channels": 3, "height": 4, "width": 5}
+    lines = binding.call_at(conv2d, sizes, {}).values
+    assert lines[2:] == ("int 1 5", "int 1 5", "list 2 2 3", "int 1 4", "call 666f7277617264 4 0 1 4 5", "give 1 6")
