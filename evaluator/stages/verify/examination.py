@@ -106,6 +106,8 @@ class Examination:
         self.jitter = seed
         self._turns = PoisonTurns(seed)
         self._other_poison = POISON
+        self.inputs: Arrays = {}
+        """Those of the last trial."""
         self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
 
     def verified(self, ruling: Ruling | None) -> Verified:
@@ -141,7 +143,7 @@ class Examination:
         `following`: the trial that comes next, whose inputs can be drawn while this one's program runs.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        inputs = self.contents.inputs(trial, following)
+        inputs = self.inputs = self.contents.inputs(trial, following)
         ruling = self._examine(trial, sized_plan, inputs)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
 

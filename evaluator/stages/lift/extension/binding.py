@@ -13,6 +13,7 @@ from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 from evaluator.stages.screen.lexer import SourceText
 
 SCALAR_TYPES: Final = {
@@ -69,29 +70,32 @@ class ExtensionBinding:
     said: str
 
     def call_at(self, problem: Problem, sizes: Sizes, scalars: Mapping[str, float]) -> HostCall:
-        """The call at these sizes, as `recorder/extension.cpp` reads it."""
+        """The calls at these sizes, as `recorder/extension.cpp` reads them."""
         tensors = {tensor.name: tensor for tensor in (*problem.inputs, *problem.outputs)}
         numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
         numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
         numbers |= sizes
         lines: list[str] = []
-        given: list[int] = []
-        for name, parameter in zip(self.names, self.function.parameters, strict=False):
-            if name is None:
-                lines.append("none 0")
-            elif isinstance(name, tuple):
-                lines += [_number(parameter, numbers[one]) for one in name]
-                places = range(len(lines) - len(name), len(lines))
-                lines.append(f"list {len(name)} {' '.join(map(str, places))}")
-            elif name in tensors:
-                shape = tensors[name].shape_at(sizes)
-                place = (list(tensors).index(name), SCALAR_TYPES[tensors[name].dtype], *shape)
-                lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
-            else:
-                lines.append(_number(parameter, numbers[name]))
-            given.append(len(lines) - 1)
-        called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
-        lines += [called, f"give 1 {len(lines)}"]
+        for each_set in TENSORS_OF_CALLS:
+            lines.append("begin 0")
+            given: list[int] = []
+            for name, parameter in zip(self.names, self.function.parameters, strict=False):
+                if name is None:
+                    lines.append("none 0")
+                elif isinstance(name, tuple):
+                    lines += [_number(parameter, numbers[one]) for one in name]
+                    places = range(len(lines) - len(name), len(lines))
+                    lines.append(f"list {len(name)} {' '.join(map(str, places))}")
+                elif name in tensors:
+                    shape = tensors[name].shape_at(sizes)
+                    buffer = each_set * len(tensors) + list(tensors).index(name)
+                    place = (buffer, SCALAR_TYPES[tensors[name].dtype], *shape)
+                    lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+                else:
+                    lines.append(_number(parameter, numbers[name]))
+                given.append(len(lines) - 1)
+            called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
+            lines += [called, f"give 1 {len(lines)}"]
         return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
 
 

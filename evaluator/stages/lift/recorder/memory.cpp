@@ -29,7 +29,7 @@ cudaError_t release(void *pointer, const char *call) {
     if (found.base != (unsigned long long)pointer || !found.variable.empty()) refuse("no_buffer", call);
     const_cast<Buffer &>(found).freed = true;
     add_step("{\"free\": " + number((unsigned long long)(&found - r.buffers.data())) + "}");
-    r.held_bytes -= found.bytes;
+    r.held_bytes -= found.bytes < r.held_bytes ? (size_t)found.bytes : r.held_bytes; // one of an earlier call counts no more
     return cudaSuccess;
 }
 
@@ -39,7 +39,7 @@ void fill(void *target, const std::string &data, size_t bytes, cudaStream_t stre
     if (!is_made_up(target)) refuse("host_address", call);
     buffer_at(target, bytes, call);
     add_step("{\"fill\": " + number((unsigned long long)target) + ", \"data\": \"" + data + "\", \"bytes\": " + number(bytes) +
-             ", \"stream\": " + number((unsigned long long)number_of(stream)) + "}");
+             ", \"stream\": " + number((unsigned long long)number_of(stream, call)) + "}");
 }
 
 // `kind` is not asked: it must fit the addresses, which say by themselves where they are.
@@ -65,7 +65,7 @@ cudaError_t copy(void *target, const void *source, size_t bytes, cudaMemcpyKind 
     buffer_at(target, bytes, call);
     buffer_at(source, bytes, call);
     add_step("{\"to\": " + number((unsigned long long)target) + ", \"source\": " + number((unsigned long long)source) + ", \"bytes\": " +
-             number(bytes) + ", \"stream\": " + number((unsigned long long)number_of(stream)) + "}");
+             number(bytes) + ", \"stream\": " + number((unsigned long long)number_of(stream, call)) + "}");
     return cudaSuccess;
 }
 
@@ -74,6 +74,12 @@ cudaError_t copy_rows(void *target, size_t target_pitch, const void *source, siz
     if (target_pitch == width && source_pitch == width) return copy(target, source, width * height, kind, stream, call);
     for (size_t row = 0; row < height; row++)
         copy((char *)target + row * target_pitch, (const char *)source + row * source_pitch, width, kind, stream, call);
+    return cudaSuccess;
+}
+
+// A copy from the host is over when the call returns, a copy on the device need not be.
+cudaError_t waited_for(const void *source) {
+    if (!is_made_up(source)) host_waits_for(nullptr);
     return cudaSuccess;
 }
 
@@ -111,8 +117,15 @@ extern "C" {
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) { return allocate(pointer, bytes); }
 cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
-cudaError_t cudaFree(void *pointer) { return release(pointer, "cudaFree"); }
-cudaError_t cudaFreeAsync(void *pointer, cudaStream_t) { return release(pointer, "cudaFreeAsync"); }
+// It waits for all that the device does, as many programs rely on.
+cudaError_t cudaFree(void *pointer) {
+    if (pointer) add_order("device");
+    return release(pointer, "cudaFree");
+}
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
+    number_of(stream, "cudaFreeAsync");
+    return release(pointer, "cudaFreeAsync");
+}
 
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
     *pitch = (width + 511) & ~(size_t)511;
@@ -125,6 +138,7 @@ cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
 }
 cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
 cudaError_t cudaFreeHost(void *pointer) {
+    if (pointer) add_order("device");
     free(pointer);
     return cudaSuccess;
 }
@@ -148,20 +162,21 @@ cudaError_t cudaMemset2DAsync(void *target, size_t pitch, int value, size_t widt
 }
 
 cudaError_t cudaMemcpy(void *target, const void *source, size_t bytes, cudaMemcpyKind kind) {
-    return copy(target, source, bytes, kind, nullptr, "cudaMemcpy");
+    copy(target, source, bytes, kind, nullptr, "cudaMemcpy");
+    return waited_for(source);
 }
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy(target, source, bytes, kind, stream, "cudaMemcpyAsync");
 }
 cudaError_t cudaMemcpy2D(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind) {
-    return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, nullptr, "cudaMemcpy2D");
+    return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, nullptr, "cudaMemcpy2D"), waited_for(source);
 }
 cudaError_t cudaMemcpy2DAsync(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height,
                               cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, stream, "cudaMemcpy2DAsync");
 }
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *source, size_t bytes, size_t offset, cudaMemcpyKind kind) {
-    return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbol"), source, bytes, kind, nullptr, "cudaMemcpyToSymbol");
+    return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbol"), source, bytes, kind, nullptr, "cudaMemcpyToSymbol"), waited_for(source);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *source, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbolAsync"), source, bytes, kind, stream, "cudaMemcpyToSymbolAsync");
