@@ -76,13 +76,15 @@ class RepeatedCalls:
         initial: Sequence[tuple[str, str]] = (),
         returned: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
-        """`uses` are those of the entries. `initial`: copies before each call, from the first of two tensors to the
-        second. `returned`: the shapes of outputs that the host code has to return.
+        """`uses` are those of the entries. `initial`: before each call the second of two tensors is a copy of the
+        first, or zeros where that has no name. `returned`: the shapes of outputs that the host code has to return.
         """
         self.problem, self.entries, self.uses, self.returned = problem, entries, uses, returned
         self.first, self.second = first, second
         self.tensors = [*problem.inputs, *problem.outputs]
-        self.initial = [Copy(source=source, target=target) for source, target in initial]
+        self.initial = [
+            Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
+        ]
         begins = [one.first_step for one in first.calls]
         if len(begins) <= _LAST or len(first.buffers) < 2 * len(self.tensors):
             raise unstable("it is not called as often as it should be")

@@ -1,9 +1,12 @@
 """A ModelNew, whichever tensors it is called with: made, and its parameters bound to inputs of the problem."""
 
 import inspect
+import os
 import re
 from pathlib import Path
 from typing import Any
+
+from evaluator.foreign.inside import stated_sizes
 
 
 class MisfitError(Exception):
@@ -17,23 +20,21 @@ def executed(name: str) -> dict[str, Any]:
     return names
 
 
-def with_sizes(names: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Give the constants at the top of a file these values."""
-    for name, value in sizes.items():
-        part = re.fullmatch(r"(.*)_(\d)", name)
-        if name in names:
-            names[name] = value
-        elif part and isinstance(names.get(part[1]), tuple | list) and int(part[2]) < len(names[part[1]]):
-            changed = list(names[part[1]])
-            changed[int(part[2])] = value
-            names[part[1]] = type(names[part[1]])(changed)
+def reference_at(name: str, sizes: dict[str, int]) -> dict[str, Any]:
+    """The names that the problem's file defines where its numbers are these, and what follows from them does."""
+    tree, constants = stated_sizes.parsed(Path(name).read_text(encoding="utf-8"))
+    for size, value in sizes.items():
+        if size in constants:
+            constants[size].value = value
+    names: dict[str, Any] = {"__name__": Path(name).stem, "__file__": name}
+    exec(compile(tree, name, "exec"), names)
+    return names
 
 
-def made(solution: dict[str, Any], reference: dict[str, Any] | None, call: dict[str, Any]) -> Any:
-    """A new ModelNew for a call."""
-    if reference is not None:
-        with_sizes(reference, call["sizes"])
-    given = reference["get_init_inputs"]() if reference and "get_init_inputs" in reference else []
+def made(solution: dict[str, Any], reference: str, call: dict[str, Any]) -> Any:
+    """A new ModelNew for a call. `reference`: the problem's own file, where there is one of this name."""
+    names = reference_at(reference, call["sizes"]) if os.path.exists(reference) else {}
+    given = names["get_init_inputs"]() if "get_init_inputs" in names else []
     args, kwargs = (given, {}) if not isinstance(given, dict) else ([], given)
     if len(args) == 2 and isinstance(args[0], list | tuple) and isinstance(args[1], dict):
         args, kwargs = args

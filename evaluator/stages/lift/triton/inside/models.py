@@ -1,12 +1,11 @@
 """A ModelNew that launches Triton kernels: `torch.nn` on the stand-in's tensors, and what it is called with."""
 
-import os
 import sys
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
-from evaluator.stages.lift.kernelbench.inside.models import arguments_of, bind_state, executed, made
+from evaluator.stages.lift.kernelbench.inside.models import arguments_of, bind_state, made
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
@@ -77,8 +76,7 @@ class Model:
     def __init__(self, solution: dict[str, Any], call: dict[str, Any]) -> None:
         """`call`: sizes, scalars, and the names of the inputs."""
         self.call = call
-        reference = executed(REFERENCE) if os.path.exists(REFERENCE) else None
-        self.model = made(solution, reference, call)
+        self.model = made(solution, REFERENCE, call)
         self.state: list[tuple[str, StandInTensor]] = list(self.model.named_parameters())
 
     def __call__(self, tensors: list[StandInTensor]) -> Any:
