@@ -255,11 +255,11 @@ class RepeatedCalls:
                     needs.covered.pop(held, None)
             elif isinstance(one, RecordedFill | RecordedCopy):
                 address = one.fill if isinstance(one, RecordedFill) else one.to
-                held, stretch = self._held(address), self._stretch(address, one.bytes)
-                if held is None or held not in needs.held or _within(stretch, needs.covered[held]):
+                target, stretch = self._held(address), self._stretch(address, one.bytes)
+                if target is None or target not in needs.held or _within(stretch, needs.covered[target]):
                     continue
-                needs.covered[held].append(stretch)
-                written = {held}
+                needs.covered[target].append(stretch)
+                written = {target}
                 if isinstance(one, RecordedCopy):
                     source = self._held(one.source)
                     if source is None or source in tensors:
