@@ -17,7 +17,16 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from common.contract import Status
-from common.launch_plan import Copy, Fill, Launch, RawArgument, RecordedLaunchPlan, Step, Temporary
+from common.launch_plan import (
+    MAX_RECORDED_STEPS,
+    Copy,
+    Fill,
+    Launch,
+    RawArgument,
+    RecordedLaunchPlan,
+    Step,
+    Temporary,
+)
 from common.wire import DType
 from evaluator.backends.session import Entry
 from evaluator.problems.problem import Problem, Tensor
@@ -107,6 +116,13 @@ class RepeatedCalls:
         if again and needs.changed & keys:
             stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
             before += [*filled, *_renamed(steps, stand_ins)]
+            if len(before) + len(steps) > MAX_RECORDED_STEPS:
+                raise LiftRefusedError(
+                    Status.UNSUPPORTED,
+                    "The host code keeps memory over its calls that it prepared and that kernels change: its call is "
+                    f"carried out twice for that, which is more than {MAX_RECORDED_STEPS} steps.",
+                    "Initialise that memory at each call, or launch less. It was not judged, so there is no reward.",
+                )
             more = _temporaries(filled, self.tensors)
         # Whatever the order of the call's own steps, those before them are over.
         moved = [
@@ -245,6 +261,8 @@ class RepeatedCalls:
         tensors = set(range(2 * len(self.tensors)))
         found: list[Pair] = []
         keys: set[Held] = set()
+        if not needs.held:
+            return found, keys
         for one, other in reversed(list(self._pairs(0, self.begins[number]))):
             if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
                 used, written = self._launched(one, other)
