@@ -35,12 +35,15 @@ _JUDGED: Final = ("passed", "incorrect", "rejected")
 def cause_of(row: Mapping[str, Any]) -> tuple[str, str]:
     """Whose doing it is, and the cause; `judged` and nothing where a verdict is about its answers.
 
-    `theirs`: what no recording holds. `wrong`: the solution. `problem`, `sizes`, `machine`: what it was to be held
-    against. `misfit`: its parameters. `open`: none of these, so ours until it is read.
+    `recorded`: lifted, and not judged. `theirs`: what no recording holds. `wrong`: the solution. `problem`, `sizes`,
+    `machine`: what it was to be held against. `misfit`: its parameters. `open`: none of these, so ours until it is
+    read.
     """
     status, phase, message = row["status"], row["phase"], row["message"]
     if status in _JUDGED or (status == "runtime_error" and phase == "verify"):
         return "judged", ""
+    if status == "recorded":
+        return status, ""
     for whose, pattern, said in _CAUSES:
         if re.search(pattern, message):
             return whose, said
