@@ -12,7 +12,14 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of, seeds_of_both
+from evaluator.stages.lift.recording import (
+    MAX_RECORDING_BYTES,
+    TENSORS_OF_CALLS,
+    Recording,
+    Refusal,
+    recording_of,
+    seeds_of_both,
+)
 
 _RUN_S: Final = 3.0
 """Wall-clock limit of the calls of the entry function in one process, which launch nothing in truth."""
@@ -163,7 +170,8 @@ class _Batch:
         if how == "late" or (how == "signal" and what == signal.SIGXCPU) or (how == "none" and run.timed_out):
             return LiftRefusedError(
                 Status.TIMEOUT,
-                f"The host code took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
+                f"The host code took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which "
+                "compute nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
         if took_too_much_memory(run, how, what):

@@ -28,6 +28,7 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.pinned_memory import parts_of
 from evaluator.stages.lift.recording import (
     CallRecording,
     RecordedCopy,
@@ -41,7 +42,7 @@ from evaluator.stages.lift.stream_order import (
     DEFAULT_STREAM,
     StreamOrder,
     Touched,
-    other_orders,
+    orders_left_open,
     touched,
     unawaited,
 )
@@ -89,6 +90,11 @@ class PlanReader:
         self.whole: dict[int, str] = {}
         """Allocations that are an output, by their number."""
         self.initial = initial
+        taken = problem.parameter_names
+        self.undefined = next(one for i in itertools.count(1) if (one := f"undefined{i}") not in taken)
+        """A temporary that nobody writes."""
+        self.undefined_bytes = 0
+        """That it has, as far as it is needed."""
         self.order = StreamOrder(first.non_blocking)
         self.touched: list[Touched] = []
         for step in initial:
@@ -136,6 +142,9 @@ class PlanReader:
             if number not in self.whole
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
+        if self.undefined_bytes:
+            undefined = Temporary(name=self.undefined, dtype=DType.UINT8, shape=(self.undefined_bytes,))
+            temporaries = (*temporaries, undefined)
         try:
             return RecordedLaunchPlan(temporaries=(*temporaries, *more), steps=tuple(steps))
         except (PlanError, ValueError) as error:
@@ -150,7 +159,6 @@ class PlanReader:
         return len(self.problem.inputs) + len(self.problem.outputs)
 
     def _step(self, one: object, other: object) -> Iterator[Step]:
-        step: Step
         if isinstance(one, RecordedFree) and one == other:
             self.freed.add(one.free)
             return
@@ -158,15 +166,16 @@ class PlanReader:
             self.order.add(one)
             return
         if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
-            step = self._launch(one, other)
+            steps: list[Step] = [self._launch(one, other)]
         elif isinstance(one, RecordedFill) and isinstance(other, RecordedFill):
-            step = self._fill(one, other)
+            steps = [*self._fill(one, other)]
         elif isinstance(one, RecordedCopy) and isinstance(other, RecordedCopy):
-            step = self._copy(one, other)
+            steps = [self._copy(one, other)]
         else:
             raise unstable("it does other things in another order")
-        self._ordered(step, one.stream, one.kernel if isinstance(one, RecordedLaunch) else "")
-        yield step
+        for step in steps:
+            self._ordered(step, one.stream, one.kernel if isinstance(one, RecordedLaunch) else "")
+        yield from steps
 
     def _ordered(self, step: Step, stream: int, kernel: str = "") -> None:
         """Note where in the order of all streams a step is, and what it touches; `kernel`: by its symbol."""
@@ -185,7 +194,7 @@ class PlanReader:
                 "Record an event on that stream behind the last step and let the default stream wait for it, or "
                 "synchronise, before the function returns.",
             )
-        return other_orders(self.order, self.touched, self.holds)
+        return orders_left_open(self.order, self.touched, self.holds)
 
     def _launch(self, one: RecordedLaunch, other: RecordedLaunch) -> Launch:
         entry = self.by_symbol.get(one.kernel)
@@ -252,9 +261,10 @@ class PlanReader:
             return found[0].buffer
         return RawArgument(data=bytes(plain).hex(), addresses=tuple(found))
 
-    def _fill(self, one: RecordedFill, other: RecordedFill) -> Fill:
+    def _fill(self, one: RecordedFill, other: RecordedFill) -> Iterator[Fill | Copy]:
         number, offset = self._place("a fill", one.fill, other.fill)
-        if (one.data, one.bytes) != (other.data, other.bytes):
+        parts = parts_of(one, other)
+        if parts is None:
             held = bytes.fromhex(one.data)
             places = (self._looks_up(held, at) for at in range(0, len(held) - 7, 8))
             if any(places):
@@ -266,7 +276,14 @@ class PlanReader:
                 )
             raise unstable("it copies other data to the device")
         target, variable = self._target(number, "a fill")
-        return Fill(target=target, data=one.data, offset_bytes=offset, size_bytes=one.bytes, variable=variable)
+        for start, end, data in parts:
+            there, many = offset + start, end - start
+            if data is not None:
+                yield Fill(target=target, data=data, offset_bytes=there, size_bytes=many, variable=variable)
+                continue
+            self.undefined_bytes = max(self.undefined_bytes, many)
+            source = self.undefined
+            yield Copy(source=source, target=target, target_offset_bytes=there, size_bytes=many, variable=variable)
 
     def _copy(self, one: RecordedCopy, other: RecordedCopy) -> Copy:
         if one.bytes != other.bytes:

@@ -62,6 +62,8 @@ class RecordedFill(Wire):
     data: _Hex
     bytes: _Word
     stream: _Word
+    undefined: Annotated[StrictInt, Field(ge=0, le=255)] | None = None
+    """Of an upload from pinned memory: the byte that was there before anybody wrote."""
 
 
 class RecordedCopy(Wire):
@@ -166,6 +168,7 @@ class CallRecording:
 
 Reason = Literal[
     "host_access",
+    "pinned_access",
     "host_reads",
     "host_address",
     "not_covered",
@@ -249,6 +252,13 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 Status.UNSUPPORTED,
                 f"The host code {how}. It is only recorded, so there is no data that it could look at.",
                 f"Leave the data on the device: decide in kernels, and by sizes alone on the host. {unsupported}",
+            )
+        case "pinned_access":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                "The host code reads or writes pinned memory that a kernel was given before. It is only recorded, so "
+                "what the kernel leaves there cannot be known.",
+                f"Give kernels memory of the device, and copy to it. {unsupported}",
             )
         case "not_covered":
             return LiftRefusedError(

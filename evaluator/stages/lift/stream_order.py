@@ -115,7 +115,9 @@ def touched(step: Step, parameters: Sequence[Parameter], inputs: frozenset[str])
     return Touched(f"a launch of {step.kernel}", found)
 
 
-def other_orders(order: StreamOrder, steps: Sequence[Touched], outputs: Mapping[str, str]) -> tuple[OtherOrder, ...]:
+def orders_left_open(
+    order: StreamOrder, steps: Sequence[Touched], outputs: Mapping[str, str]
+) -> tuple[OtherOrder, ...]:
     """Orders in which steps that touch the same memory, and which nothing orders, come the other way round.
 
     Steps that may still run when the call returns, and touch an output, are left out of one of them. `outputs`: by
@@ -148,7 +150,8 @@ def other_orders(order: StreamOrder, steps: Sequence[Touched], outputs: Mapping[
         if not open_pairs:
             break
         turned = _extension(order, max(open_pairs))
-        placed, reversed_pairs = 0, []
+        placed = 0
+        reversed_pairs: list[tuple[int, int]] = []
         for number in turned:
             if others := open_pairs.get(number, 0):
                 room = _MAX_PAIRS - len(reversed_pairs)

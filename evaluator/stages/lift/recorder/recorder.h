@@ -79,6 +79,9 @@ Recorder &recorder();
 // What follows belongs to the next call; what one call may take is free again.
 void begin_call();
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
+// For memory that has an address of its own, and its end.
+size_t new_buffer_at(unsigned long long base, unsigned long long bytes);
+void free_buffer(size_t number);
 bool is_made_up(const void *address);
 // The buffer that the address lies in or ends at; refuses one that belongs to none, or is freed.
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call);
@@ -87,9 +90,18 @@ void add_step(const std::string &step);
 void add_order(const char *order, int stream = 0, int event = 0);
 void host_waits_for(cudaStream_t stream);
 void record_fill(void *target, const std::string &hex, size_t bytes, cudaStream_t stream, const char *call);
+// Of what the host holds in pinned memory, where it may be undefined.
+void record_upload(void *target, const void *data, size_t bytes, cudaStream_t stream);
 std::string in_hex(const void *data, size_t bytes);
 Kernel &kernel_of(const void *function);
 int number_of(cudaStream_t stream, const char *call);
+
+// Pinned memory: what it holds where nobody has written, whether an address lies in it, whether a kernel was given it;
+// and to give it to a kernel, wherever an argument points into some.
+int undefined_byte();
+bool is_pinned(const void *address);
+bool is_given(const void *address);
+void give_pinned(const void *argument, size_t bytes, cudaStream_t stream);
 
 // A file of words, read without streams: at this time those of the standard library need not be ready.
 struct Words {

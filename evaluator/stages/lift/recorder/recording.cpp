@@ -77,6 +77,7 @@ unsigned long long draw() {
 
 void on_fault(int number, siginfo_t *info, void *) {
     if (is_made_up(info->si_addr)) refuse("host_access");
+    if (is_given(info->si_addr)) refuse("pinned_access");
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -150,6 +151,17 @@ size_t new_buffer(unsigned long long bytes, const std::string &variable) {
     unsigned long long base = FIRST_ADDRESS + number * SLOT_BYTES + (2 + half) * (SLOT_BYTES / 8) + (draw() % (SLOT_BYTES / 8) & ~255ull);
     r.buffers.push_back(Buffer{base, bytes, variable, false});
     return r.buffers.size() - 1;
+}
+
+size_t new_buffer_at(unsigned long long base, unsigned long long bytes) {
+    size_t number = new_buffer(bytes);
+    recorder().buffers[number].base = base;
+    return number;
+}
+
+void free_buffer(size_t number) {
+    recorder().buffers[number].freed = true;
+    add_step("{\"free\": " + std::to_string(number) + "}");
 }
 
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call) {

@@ -26,7 +26,7 @@ from evaluator.stages.lift.host_runs import (
     signals_in,
     took_too_much_memory,
 )
-from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, seeds_of_both
+from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, TENSORS_OF_CALLS, Recording, seeds_of_both
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.kernel_modules import TritonKernel, not_triton
@@ -163,7 +163,8 @@ class _Batch:
         if how == "late":
             return LiftRefusedError(
                 Status.TIMEOUT,
-                f"The Python took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
+                f"The Python took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which "
+                "compute nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
         if took_too_much_memory(run, how, what):

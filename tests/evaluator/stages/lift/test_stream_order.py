@@ -7,7 +7,7 @@ import time
 import pytest
 
 from evaluator.stages.lift.recording import RecordedOrder
-from evaluator.stages.lift.stream_order import MAX_OTHER_ORDERS, StreamOrder, Touched, other_orders, unawaited
+from evaluator.stages.lift.stream_order import MAX_OTHER_ORDERS, StreamOrder, Touched, orders_left_open, unawaited
 
 NON_BLOCKING = (7, 8, 9)
 
@@ -87,13 +87,13 @@ def on(*buffers: str) -> Touched:
     ],
 )
 def test_what_touches_the_same_and_is_not_ordered_comes_the_other_way_round(program, steps, orders):
-    found = other_orders(ordered(program), steps, {"y": "y"})
+    found = orders_left_open(ordered(program), steps, {"y": "y"})
     assert [one.steps for one in found] == orders
 
 
 def test_two_steps_are_named_one_of_which_needs_the_other():
     steps = [on("w!"), on("w!", "t!"), on("t"), on("w!")]
-    (found,) = other_orders(ordered("7 7 8 9 hd"), steps, {})
+    (found,) = orders_left_open(ordered("7 7 8 9 hd"), steps, {})
     assert found.said.startswith("step 3 (a launch on stream 8) may run before step 2 (a launch on stream 7)")
     assert "both use 't'" in found.said
 
@@ -115,7 +115,7 @@ def test_all_orders_keep_what_is_ordered_and_turn_round_what_is_not(seed):
     order = ordered(" ".join(program))
     count = len(order.streams)
     steps = [on(*(f"{name}!" for name in rng.sample("tuvw", 2))) for _ in range(count)]
-    found = [one.steps for one in other_orders(order, steps, {})]
+    found = [one.steps for one in orders_left_open(order, steps, {})]
     places = [{step: place for place, step in enumerate(one)} for one in [tuple(range(count)), *found]]
     assert all(sorted(one) == list(range(count)) for one in found)
     for earlier, later in itertools.combinations(range(count), 2):
@@ -133,6 +133,6 @@ def test_as_many_steps_as_there_may_be_on_as_many_streams_take_a_moment():
         for number in range(4096):
             order.add_step(streams[number % len(streams)])
             order.add(RecordedOrder(order="record", stream=streams[number % len(streams)], event=number % 2))
-        found = other_orders(order, [on("t!", "u")] * 4096, {})
+        found = orders_left_open(order, [on("t!", "u")] * 4096, {})
         assert found
     assert time.monotonic() - began_s < 5
