@@ -1,4 +1,4 @@
-"""Numbers in a file's text that other sizes have: those that it assigns to a name, and others, equal ones together."""
+"""Numbers in a file's text that other sizes have: those that it gives a name, and others, equal ones together."""
 
 import ast
 from collections import Counter
