@@ -10,13 +10,13 @@ ended: what it had slowed down would have been to its own good, and the faster o
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Protocol
 
 import numpy as np
 
-from common.contract import DeviceState, Phase, Settings, Timing, Trial
+from common.contract import DeviceState, Fault, Phase, Settings, Timing, Trial
 from evaluator.backends.session import HostCall, Session
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng
@@ -84,14 +84,14 @@ class HostTimes:
         return round(max(apart, math.sqrt(2) * _half_width_us(self.null_us)), 4)
 
 
-@dataclass
+@dataclass(frozen=True)
 class HostRound:
     """What one round of timed calls gave: times, or why there are none."""
 
     times: HostTimes | None = None
     ruling: Ruling | None = None
     trials: tuple[Trial, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    fault: Fault | None = None
 
 
 def time_calls(
@@ -127,7 +127,8 @@ def time_calls(
         if ruling is None:
             ruling = examination.judge(trial, inputs, sized_plan.tensors(outcome.contents))
         if ruling is not None:
-            return HostRound(ruling=replace(ruling, phase=Phase.TIME), trials=tuple(examination.trials))
+            timed = replace(ruling, phase=Phase.TIME)
+            return HostRound(ruling=timed, trials=tuple(examination.trials), fault=examination.fault)
         assert outcome.times_us is not None
         turn = (outcome.times_us[0], session.null_us(call, inputs), session.baseline_us(call, inputs))
         if warm_ups < _WARM_UPS:

@@ -1,11 +1,11 @@
 """The first visible GPU in a submission's own process: PyTorch's context, and memory that the referee shares."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any, Final
 
 import torch
-from cuda.bindings import driver as cuda
 
 from evaluator.backends.gpu.runner import driver
 
@@ -32,8 +32,8 @@ class HostCudaDevice:
         self.device = torch.device("cuda")
         torch.zeros(1, device=self.device)
         # Lines that persist in the L2 would outlive the flush before each run: none may, whatever is asked for.
-        limit = cuda.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
-        cuda.cuCtxSetLimit(limit, 0)
+        with contextlib.suppress(driver.DriverError):  # devices without such lines
+            driver.forbid_persisting_l2()
         self.facts: dict[str, Any] = {"torch": torch.__version__, "pid": os.getpid()}
 
     def map(self, descriptor: int, size_bytes: int) -> torch.Tensor:
@@ -46,7 +46,7 @@ class HostCudaDevice:
         if state != driver.NO_ERROR:
             raise RuntimeError(f"CUDA error: {state}")
 
-    def spent(self, call: Callable[[], None]) -> list[tuple[str, str, float]]:
+    def spent(self, call: Callable[[], Any]) -> list[tuple[str, str, float]]:
         from torch.profiler import ProfilerActivity, profile
 
         with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiled:
@@ -54,7 +54,7 @@ class HostCudaDevice:
             self.synchronize()
         found: dict[tuple[str, str], float] = {}
         for event in profiled.events() or ():
-            if event.device_type == torch.autograd.DeviceType.CUDA:
+            if event.device_type == torch._C._autograd.DeviceType.CUDA:
                 kind = "copy" if event.name.startswith(_COPIES) else "kernel"
                 found[event.name, kind] = found.get((event.name, kind), 0.0) + event.device_time
             elif event.name.startswith("aten::") and event.cpu_parent is None:

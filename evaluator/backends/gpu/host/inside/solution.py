@@ -73,9 +73,13 @@ class Solution:
         return _in_words("ModelNew.forward", self._called.forward)
 
     @torch.no_grad()
-    def call(self) -> None:
-        """Call it, and copy what it returns to where the referee takes it. Raises whatever it raises."""
-        returned = self._called(*self._arguments)
+    def call(self) -> Any:
+        """Call it. Raises whatever it raises."""
+        return self._called(*self._arguments)
+
+    @torch.no_grad()
+    def deliver(self, returned: Any) -> None:
+        """Copy what it returned to where the referee takes it. Raises MisfitError."""
         if not self._outputs:
             return
         found = list(returned) if isinstance(returned, list | tuple) else [returned]
