@@ -1,8 +1,7 @@
 # problem: relu
-# attack: none: PyTorch's own operator
-# timed
+# attack: none: an honest solution
 # expect: passed
-# because: the answer is right, and everything that it takes is in its time
+# because: the answer is right, however it comes about
 import torch
 
 

@@ -164,8 +164,13 @@ class Stand:
 class HostRuntime:
     """Processes for host code on one device. One session at a time."""
 
-    def __init__(self, sandbox: Sandbox, gpu: str, side: HostSide, ahead: bool = True) -> None:
-        """`ahead`: keep a process ready for the next submission, as soon as there has been one."""
+    def __init__(
+        self, sandbox: Sandbox, gpu: str, side: HostSide, ahead: bool = True, memory_bytes: int = 16 << 30
+    ) -> None:
+        """`ahead`: keep a process ready for the next submission, as soon as there has been one. `memory_bytes`: of
+        the host, for each process.
+        """
+        self._memory_bytes = memory_bytes
         self._sandbox, self._gpu, self._side, self._ahead = sandbox, gpu, side, ahead
         self._next: HostProcess | None = None
         self._own: HostProcess | None = None
@@ -197,7 +202,7 @@ class HostRuntime:
         self._next = self._own = None
 
     def _started(self) -> HostProcess:
-        return HostProcess(self._sandbox, self._gpu, self._side.device)
+        return HostProcess(self._sandbox, self._gpu, self._side.device, self._memory_bytes)
 
     @staticmethod
     def _ended(process: HostProcess | None) -> None:
