@@ -153,7 +153,7 @@ class CallTensor:
 
 
 @dataclass(frozen=True)
-class HostCall:
+class SubmissionCall:
     """One call of a submission's own host code, in the place of a plan's steps."""
 
     sizes: Mapping[str, int]
@@ -269,7 +269,7 @@ class PlanRun:
     """Outputs of an earlier run to be compared with, bit for bit, where the session looks at that."""
     quiet: bool = False
     """Nothing else goes on on the device while the program runs: its time counts."""
-    host_call: HostCall | None = None
+    host_call: SubmissionCall | None = None
     """In the host tier, in the place of `steps`."""
     instruction_limit: int = 0
     """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's

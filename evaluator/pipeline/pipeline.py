@@ -14,8 +14,8 @@ from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
 from evaluator.pipeline.build import build, known_points, record_ahead
+from evaluator.pipeline.dialects.host_tier import could_take, in_host_tier, unrecorded
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
-from evaluator.pipeline.host_tier import could_take, in_host_tier, unrecorded
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.receipt import plan_sha256
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Referee, Target

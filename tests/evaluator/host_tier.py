@@ -1,4 +1,4 @@
-"""Grading in the host tier without a GPU: the real pipeline, referee, processes and clock, and PyTorch on the host."""
+"""Grading in the host tier without a GPU: the real pipeline, referee, processes and clock; PyTorch on the host."""
 
 import torch
 from stand_in_host import StandInSide

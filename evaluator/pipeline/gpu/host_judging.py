@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from common.contract import Phase, form_of
 from evaluator.backends.gpu.host.process import HostFaultError
-from evaluator.backends.gpu.host.session import HostProgram, HostRuntime, HostSession
+from evaluator.backends.gpu.host.session import HostRuntime, HostSession, RunnableText
 from evaluator.foreign.learning import origins
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
 from evaluator.pipeline.referee import HostRequest, HostResult, Stopwatch
@@ -14,7 +14,7 @@ from evaluator.problems.arrays import Rng
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.host.clock import HostRound, host_timing, time_calls
-from evaluator.stages.host.coverage import Coverage, coverage_of, own_kernels, ruling_on
+from evaluator.stages.host.coverage import Coverage, coverage_of, kernels_of_text, ruling_on_coverage
 from evaluator.stages.host.faults import in_words_of_host_code
 from evaluator.stages.host.host_plan import HostPlan, host_plan
 from evaluator.stages.time.measurement import Baseline
@@ -41,7 +41,7 @@ def judge_host(
     plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
     reference = _reference(problem)
     compared = baseline_of(problem, reference) if settings.timing else None
-    program = HostProgram(request.form, request.text, reference)
+    program = RunnableText(request.form, request.text, reference)
     with runtime.open(program, compared, foreign=bool(problem.origin)) as session:
         clock.lap("process")
         left_out = too_large(problem, settings, Seed(request.secret).generator())
@@ -53,7 +53,7 @@ def judge_host(
         progress(Progress(Phase.PROFILE))
         coverage = _covered(session, request)
         clock.lap("profile")
-        ruling = ruling_on(coverage, settings.min_coverage)
+        ruling = ruling_on_coverage(coverage, settings.min_coverage)
         found = HostResult(verified, ruling, session.entry, coverage=coverage.share, libraries=coverage.libraries)
         if ruling is None and compared is None and settings.timing:
             why = "nothing was timed: the file that states the problem says no way to compute it with PyTorch"
@@ -108,7 +108,7 @@ def _failed(verified: Verified, timed: HostRound) -> Verified:
 def _covered(session: HostSession, request: HostRequest) -> Coverage:
     """What a call's time is spent on; nothing where the process does not say it."""
     try:
-        return coverage_of(session.spent(request.settings.run_timeout_s), own_kernels(request.text))
+        return coverage_of(session.spent(request.settings.run_timeout_s), kernels_of_text(request.text))
     except HostFaultError:
         return _UNPROFILED
 
@@ -119,13 +119,13 @@ def _reference(problem: Problem) -> str:
     return text.decode() if text and form_of(text) == "kernelbench" else ""
 
 
-def baseline_of(problem: Problem, reference: str) -> HostProgram | None:
+def baseline_of(problem: Problem, reference: str) -> RunnableText | None:
     """PyTorch's own way to solve a problem, as a program like a submission's; None where there is none."""
     if problem.origin:
         text = f"{reference}\nModelNew = Model\n"
-        return HostProgram("kernelbench", text, reference) if reference else None
+        return RunnableText("kernelbench", text, reference) if reference else None
     names = [*(one.name for one in problem.inputs), *problem.example_sizes[0], *(one.name for one in problem.scalars)]
-    return HostProgram(
+    return RunnableText(
         "kernelbench",
         "import torch\n"
         "import torch.nn.functional as F\n"

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from common.contract import DeviceState, Fault, Phase, Settings, Timing, Trial
-from evaluator.backends.session import HostCall, Session
+from evaluator.backends.session import Session, SubmissionCall
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng
 from evaluator.problems.problem import Sizes
@@ -44,10 +44,10 @@ class HostStand(Session, Protocol):
     def has_baseline(self) -> bool:
         """Whether there is a program to compare with."""
 
-    def null_us(self, call: HostCall, inputs: Mapping[str, Array]) -> float:
+    def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the null submission takes. Raises InfrastructureError."""
 
-    def baseline_us(self, call: HostCall, inputs: Mapping[str, Array]) -> float:
+    def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the baseline takes. Raises InfrastructureError."""
 
     def end_submission(self) -> None:

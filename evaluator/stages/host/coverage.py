@@ -24,7 +24,7 @@ class Coverage:
     """Operators and kernels of others, the one that took longest first."""
 
 
-def own_kernels(text: str) -> frozenset[str]:
+def kernels_of_text(text: str) -> frozenset[str]:
     """The names of the kernels that a text defines, in CUDA or in Triton."""
     return frozenset(_TRITON.findall(text)) | frozenset(_GLOBAL.findall(text))
 
@@ -42,7 +42,7 @@ def coverage_of(spent: Spent, own: Set[str]) -> Coverage:
     return Coverage(round(min(1.0, own_us / total_us), 4) if total_us > 0 else None, names)
 
 
-def ruling_on(coverage: Coverage, least: float | None) -> Ruling | None:
+def ruling_on_coverage(coverage: Coverage, least: float | None) -> Ruling | None:
     """The ruling on a submission of which the caller asked for a share."""
     if least is None or (coverage.share is not None and coverage.share >= least):
         return None

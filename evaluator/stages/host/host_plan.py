@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from common.contract import Phase, Status
 from common.launch_plan import LaunchPlan
-from evaluator.backends.session import CallTensor, HostCall
+from evaluator.backends.session import CallTensor, SubmissionCall
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
@@ -39,7 +39,7 @@ class HostPlan(CheckedPlan):
             for one in buffers
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
-        return SizedPlan(buffers, (), HostCall(dict(sizes), numbers, tensors))
+        return SizedPlan(buffers, (), SubmissionCall(dict(sizes), numbers, tensors))
 
 
 def host_plan(problem: Problem, arch: str, source_lines: int) -> HostPlan:

@@ -13,7 +13,7 @@ OwnersWord = Literal["auto", "on", "off"]
 GPU, on the owner's own responsibility; `off` nowhere."""
 
 
-def why_not(settings: Settings, word: OwnersWord, backend: str, promises: Set[Isolation]) -> str | None:
+def why_not_here(settings: Settings, word: OwnersWord, backend: str, promises: Set[Isolation]) -> str | None:
     """Why host code may not run, in words; None where it may. `promises`: what the sandbox keeps from a job."""
     if settings.host_tier == "off":
         return "the submission does not ask for the host tier (settings.host_tier)"

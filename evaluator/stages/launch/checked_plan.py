@@ -17,11 +17,11 @@ from evaluator.backends.session import (
     Buffer,
     BufferCopy,
     BufferFill,
-    HostCall,
     KernelLaunch,
     Packed,
     Parameter,
     Pointer,
+    SubmissionCall,
 )
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, as_elements
@@ -64,7 +64,7 @@ class SizedPlan:
 
     buffers: tuple[BufferFacts, ...]
     steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
-    host_call: HostCall | None = None
+    host_call: SubmissionCall | None = None
     """In the host tier, in the place of steps."""
 
     @property

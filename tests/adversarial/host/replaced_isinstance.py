@@ -1,6 +1,6 @@
 # problem: relu
 # attack: Python's own names replaced
-# expect: incorrect
+# expect: incorrect|runtime_error|rejected
 # because: nothing that decides is in its process
 import builtins
 

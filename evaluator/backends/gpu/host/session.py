@@ -16,7 +16,7 @@ from common.contract import Fault
 from evaluator.backends.gpu.host.inside.form import Form
 from evaluator.backends.gpu.host.process import HostFaultError, HostProcess
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout
-from evaluator.backends.session import HostCall, PlanRun, RunOutcome
+from evaluator.backends.session import PlanRun, RunOutcome, SubmissionCall
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import Array
 from evaluator.sandbox.sandbox import Sandbox
@@ -45,7 +45,7 @@ class HostSide(Protocol):
 
 
 @dataclass(frozen=True)
-class HostProgram:
+class RunnableText:
     """One program for a process for host code."""
 
     form: Form
@@ -57,10 +57,10 @@ class HostProgram:
 class Stand:
     """One program in a process, with memory that it shares with the referee."""
 
-    def __init__(self, name: str, process: HostProcess, side: HostSide, program: HostProgram) -> None:
+    def __init__(self, name: str, process: HostProcess, side: HostSide, program: RunnableText) -> None:
         self._name, self._process, self._side, self._program = name, process, side, program
         self._memory: Memory | None = None
-        self._prepared: HostCall | None = None
+        self._prepared: SubmissionCall | None = None
         self._where: Layout | None = None
         self._taken: dict[str, Array] = {}
         self._loaded = False
@@ -72,7 +72,7 @@ class Stand:
         """Whether its process still runs."""
         return self._process.alive
 
-    def prepare(self, call: HostCall, time_s: float) -> None:
+    def prepare(self, call: SubmissionCall, time_s: float) -> None:
         """Carry it out and make it for a call. Raises HostFaultError, GpuError."""
         if not self._loaded:
             self._process.load(self._name, self._program.form, self._program.text, self._program.reference, time_s)
@@ -175,10 +175,10 @@ class HostRuntime:
         self._next: HostProcess | None = None
         self._own: HostProcess | None = None
 
-    def open(self, program: HostProgram, baseline: HostProgram | None, foreign: bool = False) -> "HostSession":
+    def open(self, program: RunnableText, baseline: RunnableText | None, foreign: bool = False) -> "HostSession":
         """A session for this program. `foreign`: the baseline's text is someone else's, and has a process of its own.
 
-        Raises SandboxError, StorageError.
+        Raises SandboxError, StorageError, GpuError.
         """
         process, self._next = self._next, None
         if process is None or not process.usable:
@@ -190,8 +190,12 @@ class HostRuntime:
         beside = self._started() if foreign and baseline is not None else None
         if self._ahead:
             self._next = self._started()
+        # What importing PyTorch takes is nobody's time but ours.
+        for one in (process, self._own, beside):
+            if one is not None:
+                one.await_ready()
         submission = Stand("submission", process, self._side, program)
-        null = Stand("null", self._own, self._side, HostProgram("null", ""))
+        null = Stand("null", self._own, self._side, RunnableText("null", ""))
         other = Stand("baseline", beside or self._own, self._side, baseline) if baseline is not None else None
         return HostSession(self._side, submission, null, other, foreign)
 
@@ -257,11 +261,11 @@ class HostSession:
             times_us=(took_us, took_us, took_us),
         )
 
-    def null_us(self, call: HostCall, inputs: Mapping[str, Array]) -> float:
+    def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the null submission takes for the same. Raises GpuError."""
         return self._timed(self._null, call, inputs)
 
-    def baseline_us(self, call: HostCall, inputs: Mapping[str, Array]) -> float:
+    def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the baseline takes for the same. Raises GpuError, and HostFaultError where it is someone else's."""
         assert self._baseline is not None
         return self._timed(self._baseline, call, inputs)
@@ -274,7 +278,7 @@ class HostSession:
         """End the submission's process and all that it started; the others can still be timed. Raises GpuError."""
         self._submission.close(end_process=True)
 
-    def _timed(self, stand: Stand, call: HostCall, inputs: Mapping[str, Array]) -> float:
+    def _timed(self, stand: Stand, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         try:
             stand.prepare(call, _OWN_S)
             return stand.run(inputs, 0, _OWN_S, self._side.flush)

@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from evaluator.backends.gpu.host.inside.solution import MisfitError, Solution, Tensors, line_of
+from evaluator.backends.gpu.host.inside.solution import LoadedText, Tensors, UnfitTextError, line_of_text
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 
 _MESSAGE_CHARACTERS: Final = 500
@@ -48,12 +48,12 @@ class HostDevice(Protocol):
 class _Server:
     def __init__(self, channel: Channel, device: HostDevice) -> None:
         self._channel, self._device = channel, device
-        self._solutions: dict[str, Solution] = {}
+        self._solutions: dict[str, LoadedText] = {}
         self._memory: dict[str, torch.Tensor] = {}
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
         text, reference = (_read(self._channel.take_descriptor()) for _ in range(2))
-        self._solutions[order["program"]] = Solution(order["form"], text, reference, self._device.device)
+        self._solutions[order["program"]] = LoadedText(order["form"], text, reference, self._device.device)
         return {}
 
     def memory(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -104,11 +104,11 @@ def serve(channel: Channel, device: HostDevice) -> None:
 
 
 def _fault(error: BaseException) -> dict[str, Any]:
-    kind = "misfit" if isinstance(error, MisfitError) else "exception"
+    kind = "misfit" if isinstance(error, UnfitTextError) else "exception"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         kind = "out_of_memory"
     said = str(error) if kind == "misfit" else f"{type(error).__name__}: {error}"
-    return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of(error)}
+    return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of_text(error)}
 
 
 def _read(descriptor: int) -> str:

@@ -17,7 +17,7 @@ SEED: Final = 42
 """What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
 
 
-class MisfitError(Exception):
+class UnfitTextError(Exception):
     """The submission does not fit the problem: the text says how."""
 
 
@@ -36,24 +36,24 @@ def carried_out(text: str, name: str) -> dict[str, Any]:
     return names
 
 
-class Solution:
+class LoadedText:
     """One program: what it defines, and what is called at the sizes that it was last made for."""
 
     def __init__(self, form: Form, text: str, reference: str, device: torch.device) -> None:
-        """Raises whatever the texts raise, and MisfitError."""
+        """Raises whatever the texts raise, and UnfitTextError."""
         self._form, self._device = form, device
         self._reference = carried_out(reference, REFERENCE) if reference else None
         self._names = carried_out(text, TEXT) if text else {}
         wanted = {"kernelbench": "ModelNew", "triton": "run"}.get(form)
         if wanted is not None and wanted not in self._names:
-            raise MisfitError(f"it defines no {wanted}")
+            raise UnfitTextError(f"it defines no {wanted}")
         self._called: Any = None
         self._arguments: list[Any] = []
         self._outputs: list[torch.Tensor] = []
 
     @torch.no_grad()
     def prepare(self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:
-        """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError."""
+        """Make it for these sizes; what is called, in words. Raises whatever it raises, and UnfitTextError."""
         self._outputs = list(tensors.outputs.values())
         numbers = {**sizes, **scalars}
         if self._form == "null":
@@ -64,12 +64,12 @@ class Solution:
         if self._form == "triton":
             self._called = self._names["run"]
             named = {**tensors.inputs, **tensors.outputs}
-            self._arguments, _ = arguments_of(self._called, named, numbers)
+            self._arguments, _ = call_arguments(self._called, named, numbers)
             self._outputs = []  # it writes where it is told to
             return _in_words("run", self._called)
         self._called = self._model(sizes)
-        self._arguments, used = arguments_of(self._called.forward, tensors.inputs, numbers)
-        bind_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
+        self._arguments, used = call_arguments(self._called.forward, tensors.inputs, numbers)
+        share_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
         return _in_words("ModelNew.forward", self._called.forward)
 
     @torch.no_grad()
@@ -79,25 +79,25 @@ class Solution:
 
     @torch.no_grad()
     def deliver(self, returned: Any) -> None:
-        """Copy what it returned to where the referee takes it. Raises MisfitError."""
+        """Copy what it returned to where the referee takes it. Raises UnfitTextError."""
         if not self._outputs:
             return
         found = list(returned) if isinstance(returned, list | tuple) else [returned]
         if len(found) != len(self._outputs):
-            raise MisfitError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
+            raise UnfitTextError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
         for at, (one, place) in enumerate(zip(found, self._outputs, strict=True)):
             if not isinstance(one, torch.Tensor):
-                raise MisfitError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
+                raise UnfitTextError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
             if one.dtype is not place.dtype:
-                raise MisfitError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
+                raise UnfitTextError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
             if one.shape != place.shape and not one.numel() == place.numel() == 1:
-                raise MisfitError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
+                raise UnfitTextError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
             place.copy_(one.reshape(place.shape))
 
     def _model(self, sizes: Mapping[str, int]) -> torch.nn.Module:
         given: Any = []
         if self._reference is not None:
-            with_sizes(self._reference, sizes)
+            set_sizes(self._reference, sizes)
             given = self._reference["get_init_inputs"]() if "get_init_inputs" in self._reference else []
         args, kwargs = (given, {}) if not isinstance(given, dict) else ([], given)
         if len(args) == 2 and isinstance(args[0], list | tuple) and isinstance(args[1], dict):
@@ -107,7 +107,7 @@ class Solution:
         return made.to(self._device) if isinstance(made, torch.nn.Module) else made
 
 
-def with_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
+def set_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
     """Give the constants at the top of a file these values."""
     for name, value in sizes.items():
         part = re.fullmatch(r"(.*)_(\d)", name)
@@ -119,12 +119,12 @@ def with_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
             names[part[1]] = type(names[part[1]])(changed)
 
 
-def arguments_of(
+def call_arguments(
     function: Any, tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, float]
 ) -> tuple[list[Any], list[str]]:
     """What a function is called with, and the tensors among it: by name, and what has another name by order.
 
-    Raises MisfitError.
+    Raises UnfitTextError.
     """
     parameters = list(inspect.signature(function).parameters.values())
     if any(one.kind is one.VAR_POSITIONAL for one in parameters):
@@ -146,11 +146,11 @@ def arguments_of(
             used.append(free[0])
             given.append(tensors[free.pop(0)])
         else:
-            raise MisfitError(f"it takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
+            raise UnfitTextError(f"it takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
     return given, used
 
 
-def bind_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
+def share_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
     """Let the model's parameters and buffers be inputs of the problem: by name, the others by shape, in order."""
     if not isinstance(model, torch.nn.Module):
         return
@@ -167,7 +167,7 @@ def bind_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
                     break
 
 
-def line_of(error: BaseException) -> int | None:
+def line_of_text(error: BaseException) -> int | None:
     """The last line of the submission that an error went through."""
     if isinstance(error, SyntaxError) and error.filename == TEXT:
         return error.lineno

@@ -10,7 +10,7 @@ from evaluator.pipeline.grading_job import GradingJob
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import HostForm, HostRequest, Referee
 from evaluator.pipeline.stage_values import Ending, JudgedHostCode, ScreenedSource
-from evaluator.stages.host.permission import why_not
+from evaluator.stages.host.permission import why_not_here
 from evaluator.stages.lift.dialects import dialect_of
 from evaluator.stages.lift.triton.entry_points import is_triton
 from evaluator.stages.screen.cleaning import clean
@@ -27,7 +27,7 @@ def unrecorded(job: GradingJob) -> Ending | None:
         return None
     text = job.raw.decode(errors="replace")
     dialect = submission.dialect or ("triton" if is_triton(text) else dialect_of(text))
-    if dialect not in _FORMS or refused(job, job.target.name) is not None:
+    if dialect not in _FORMS or not_permitted(job, job.target.name) is not None:
         return None
     cleaned = clean(job.raw, python=True)
     if cleaned.ruling:
@@ -38,15 +38,15 @@ def unrecorded(job: GradingJob) -> Ending | None:
 
 def could_take(job: GradingJob, backend: str, ending: Ending) -> bool:
     """Whether the host tier would judge what ended so."""
-    return _source_of(ending) is not None and refused(job, backend) is None
+    return _source_of(ending) is not None and not_permitted(job, backend) is None
 
 
-def refused(job: GradingJob, backend: str) -> str | None:
+def not_permitted(job: GradingJob, backend: str) -> str | None:
     """Why host code may not run, in words; None where it may. Raises SandboxError, StorageError."""
     settings, toolbox = job.submission.settings, job.toolbox
     if settings.host_tier == "off":
         return "the submission does not ask for it"
-    return why_not(settings, toolbox.settings.host_tier, backend, toolbox.sandbox.promises)
+    return why_not_here(settings, toolbox.settings.host_tier, backend, toolbox.sandbox.promises)
 
 
 def in_host_tier(job: GradingJob, referee: Referee, ending: Ending, progress: ProgressCallback) -> Ending:
@@ -57,7 +57,7 @@ def in_host_tier(job: GradingJob, referee: Referee, ending: Ending, progress: Pr
     screened = _source_of(ending)
     if screened is None or ending.ruling is None or job.submission.settings.host_tier == "off":
         return ending
-    if (reason := refused(job, referee.name)) is not None:
+    if (reason := not_permitted(job, referee.name)) is not None:
         hint = f"{ending.ruling.hint or ''} The host tier would run it, but {reason}.".strip()
         return Ending(ending.reached, replace(ending.ruling, hint=hint))
     settings = job.submission.settings
