@@ -11,6 +11,8 @@ from evaluator.errors import Ruling
 Spent = Sequence[tuple[str, str, float]]
 _MOST_NAMED: Final = 8
 _TRITON: Final = re.compile(r"@triton\.jit[^\n]*\n(?:\s*@[^\n]*\n)*\s*def\s+(\w+)")
+_BOUNDS: Final = re.compile(r"__(?:launch_bounds|cluster_dims|maxnreg)__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
+"""What may stand between the word and the name, and has parentheses of its own."""
 _GLOBAL: Final = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(")
 
 
@@ -26,7 +28,7 @@ class Coverage:
 
 def kernels_of_text(text: str) -> frozenset[str]:
     """The names of the kernels that a text defines, in CUDA or in Triton."""
-    return frozenset(_TRITON.findall(text)) | frozenset(_GLOBAL.findall(text))
+    return frozenset(_TRITON.findall(text)) | frozenset(_GLOBAL.findall(_BOUNDS.sub("", text)))
 
 
 def coverage_of(spent: Spent, own: Set[str]) -> Coverage:
