@@ -22,7 +22,7 @@ class StandInHostReferee:
     def __init__(self, sandbox):
         # The referee's own arithmetic must not wait for its threads on a busy machine.
         torch.set_num_threads(1)
-        self.runtime = HostRuntime(sandbox, "", StandInSide(), memory_bytes=2 << 30)
+        self.runtime = HostRuntime(sandbox, "", StandInSide(), memory_bytes=1 << 30)
         self._baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
 
     def judge(self, request, progress):

@@ -1,6 +1,6 @@
 # problem: relu
 # attack: takes more memory than it may
-# expect: out_of_memory|runtime_error
+# expect: out_of_memory|runtime_error|timeout
 # because: its memory is counted
 import torch
 

@@ -25,6 +25,8 @@ _LONG_S: Final = 1800.0
 """Its whole life: longer than any evaluation, and each order has a time of its own."""
 _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
+_KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
+"""Of faults that a process may name beside an exception."""
 NEEDED: Final = frozenset(
     {
         Isolation.NETWORK,
@@ -41,8 +43,8 @@ NEEDED: Final = frozenset(
 
 
 class HostFaultError(Exception):
-    """The submission failed, in its own process. `fault.kind`: `exception`, `misfit`, `out_of_memory`, `watchdog`,
-    `ended`, `forged` or `limit`.
+    """The submission failed, in its own process. `fault.kind`: `exception`, `misfit`, `no_compiler`, `out_of_memory`,
+    `watchdog`, `ended`, `forged` or `limit`.
     """
 
     def __init__(self, fault: Fault) -> None:
@@ -137,7 +139,7 @@ class HostProcess:
         fault = answer.get("fault")
         if not isinstance(fault, dict):
             raise self._forged()
-        kind = fault.get("kind") if fault.get("kind") in ("misfit", "out_of_memory") else "exception"
+        kind = fault.get("kind") if fault.get("kind") in _KINDS else "exception"
         line = fault.get("line")
         said = " ".join(str(fault.get("message", "")).split())[:500]
         raise HostFaultError(

@@ -23,7 +23,14 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from evaluator.backends.gpu.host.inside.solution import LoadedText, Tensors, UnfitTextError, line_of_text
+from evaluator.backends.gpu.host.inside.solution import (
+    LoadedText,
+    NoCompilerError,
+    Tensors,
+    UnfitTextError,
+    forbid_building,
+    line_of_text,
+)
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 
 _MESSAGE_CHARACTERS: Final = 500
@@ -105,9 +112,11 @@ def serve(channel: Channel, device: HostDevice) -> None:
 
 def _fault(error: BaseException) -> dict[str, Any]:
     kind = "misfit" if isinstance(error, UnfitTextError) else "exception"
+    if isinstance(error, NoCompilerError):
+        kind = "no_compiler"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         kind = "out_of_memory"
-    said = str(error) if kind == "misfit" else f"{type(error).__name__}: {error}"
+    said = str(error) if kind in ("misfit", "no_compiler") else f"{type(error).__name__}: {error}"
     return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of_text(error)}
 
 
@@ -121,6 +130,7 @@ def main() -> None:
     """The process: serve until the referee hangs up."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     module, _, name = sys.argv[2].partition(":")
+    forbid_building()
     device: HostDevice = getattr(importlib.import_module(module), name)()
     # What the submission prints is nobody's: nothing reads it, so it must not fill a pipe.
     nowhere = os.open("/dev/null", os.O_WRONLY)

@@ -21,6 +21,20 @@ class UnfitTextError(Exception):
     """The submission does not fit the problem: the text says how."""
 
 
+class NoCompilerError(Exception):
+    """The submission asks for a compiler: there is none beside it."""
+
+
+def forbid_building() -> None:
+    """Have PyTorch's builders of extensions say that nothing is built here, before a compiler is looked for."""
+    from torch.utils import cpp_extension
+
+    def build(*_: Any, **__: Any) -> None:
+        raise NoCompilerError("C++ that is compiled while it runs")
+
+    cpp_extension.load = cpp_extension.load_inline = build
+
+
 class Tensors:
     """The tensors of a problem at one set of sizes, in memory that the referee shares."""
 
