@@ -146,10 +146,21 @@ class LaunchPlan(Request):
         return self
 
 
+class OtherOrder(Request):
+    """Another order in which a GPU may run the steps of a plan whose host code gave them to several streams."""
+
+    steps: tuple[StrictInt, ...]
+    """By their indices; those that may run too late to count are not among them."""
+    said: str
+    """Why it may, in words."""
+
+
 class RecordedLaunchPlan(LaunchPlan):
     """A plan that was recorded at one set of sizes."""
 
     steps: Annotated[tuple[Step, ...], MaxLength(MAX_RECORDED_STEPS, minimum=1)]
+    orders: Annotated[tuple[OtherOrder, ...], Field(exclude=True)] = ()
+    """Beside that of the steps; not of the plan as it can be submitted, which has one order."""
 
 
 def _values(plan: LaunchPlan) -> Iterator[tuple[str, int | float | str]]:

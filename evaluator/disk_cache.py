@@ -14,12 +14,13 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+from common.file_replacement import ASIDE, replace_file
 
 FORMAT: Final = 1
 """Version of what is stored: part of every key, so that an old cache is never misread."""
@@ -132,18 +133,11 @@ class Cache:
         data = _pack(entry)
         if len(data) > self.capacity_bytes:
             return
-        temporary: str | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.root, prefix="new-", delete=False) as file:
-                temporary = file.name
-                file.write(data)
-            os.replace(temporary, path)
+            replace_file(path, data, aside=self.root)
         except OSError as error:
             self._complain(error)
-            if temporary is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 self._evict(self.capacity_bytes // 2)
             return
@@ -167,7 +161,7 @@ class Cache:
         a file that is open stays readable, and one that is gone is a miss.
         """
         files: list[tuple[float, int, Path]] = []
-        for path in self.root.glob("new-*"):
+        for path in self.root.glob(f"{ASIDE}*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED_S:
                     path.unlink()

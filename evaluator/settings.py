@@ -93,6 +93,8 @@ class MachineSettings:
     """How many programs one CUDA context serves; 1 gives each its own."""
     runners_ahead: Annotated[_Whole, _variable("ASSAY_RUNNERS_AHEAD", "a number of contexts", 1)] = 2
     """How many contexts are kept ready."""
+    referees_per_gpu: Annotated[_Whole, _variable("ASSAY_REFEREES_PER_GPU", "a number of processes", 1)] = 1
+    """How many referees one GPU has: one of them times while the others wait, and several verify at the same time."""
     referee_idle_s: Annotated[_Seconds, _variable("ASSAY_REFEREE_IDLE_S", "a number of seconds", 1)] = 600.0
     """How long a GPU's referee waits for the next job before it ends."""
     signing_key: Annotated[str, _variable("ASSAY_SIGNING_KEY")] = field(default="", repr=False)

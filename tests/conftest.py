@@ -174,6 +174,7 @@ LONG = (
     "tests/trainer/rl/test_ray_session.py",
     "tests/trainer/rl/test_rollout.py",
     "tests/trainer/rl/test_runner.py",
+    "tests/trainer/rl/test_servers.py",
     "tests/trainer/rl/test_verl_settings.py",
 )
 # What `make check` runs, and what `make soak` does at length.
@@ -220,6 +221,7 @@ FIRST = (
     "tests/soak/",
     "tests/trainer/data/test_corpus.py",
     "tests/trainer/rl/test_runner.py",
+    "tests/trainer/rl/test_algorithms.py",
 )
 
 

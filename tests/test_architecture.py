@@ -64,7 +64,7 @@ OWNERS = {
     "starlette": {"evaluator.service.api.errors"},
     "structlog": {"evaluator.service.logs"},
     "uvicorn": {"evaluator.service.connections", "evaluator.service.server"},
-    "scipy": {"evaluator.problems.arrays", "evaluator.stages.time.statistics", "trainer.evaluation.statistics"},
+    "scipy": {"evaluator.problems.arrays", "evaluator.stages.time.dependence", "trainer.evaluation.statistics"},
     "tokenizers": {"trainer.policies.models"},
     "torch": {
         "evaluator.backends.gpu.host.inside",

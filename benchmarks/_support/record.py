@@ -13,6 +13,7 @@ import numpy
 from rich.console import Console
 from rich.table import Table
 
+from common.file_replacement import replace_file
 from evaluator import __version__
 from evaluator.backends.sim.backend import processor
 from evaluator.stages.compile.toolchain import find_toolchain
@@ -70,5 +71,5 @@ def save(
     if details:
         record["details"] = dict(details)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
+    replace_file(RESULTS / f"{name}.json", json.dumps(record, indent=2) + "\n")
     return met

@@ -12,7 +12,6 @@ import argparse
 import csv
 import io
 import json
-import os
 import platform
 import statistics
 import sys
@@ -27,6 +26,7 @@ import numpy as np
 from benchmarks._support.record import RESULTS, save
 from common.contract import Settings
 from common.contract.counters import LaunchCounts
+from common.file_replacement import replace_file
 from evaluator.backends.gpu.device.health import gpus
 from evaluator.backends.gpu.tools import nsight
 from evaluator.backends.gpu.tools.launch import ToolRunner
@@ -135,8 +135,7 @@ def measure(toolbox: Toolbox) -> None:
             "command": "python benchmarks/simulator/counters_vs_ncu.py --measure",
             "reports": reports,
         }
-        NCU.with_suffix(".new").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(NCU.with_suffix(".new"), NCU)
+        replace_file(NCU, json.dumps(record, indent=1) + "\n")
 
 
 def cut(report: str) -> str:

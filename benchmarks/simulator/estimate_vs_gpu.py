@@ -34,6 +34,7 @@ from benchmarks._support.kernel_variants import honest as variants
 from benchmarks._support.record import RESULTS, save
 from common.contract import KernelResources, Settings
 from common.contract.counters import Estimate, Evidence
+from common.file_replacement import replace_file
 from evaluator.backends.session import UnsupportedError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
@@ -145,9 +146,7 @@ def measure(
     found: dict[str, Any] = {"device": "", "versions": gpu_versions(), "wanted": len(tasks), "rows": []}
 
     def keep() -> None:
-        partial = file.with_suffix(".part")
-        partial.write_text(json.dumps(found, indent=1) + "\n")
-        partial.replace(file)
+        replace_file(file, json.dumps(found, indent=1) + "\n")
 
     with Graders(workers, backend) as graders:
         found["device"] = graders.device

@@ -1,9 +1,8 @@
 """What turns, a second agent and shared credit are worth, at the same number of evaluations.
 
-    python benchmarks/training/turns_and_agents.py                                    # four kinds of runs, three
-    seeds python benchmarks/training/turns_and_agents.py --seeds 1 --kernels 300 --held-out 20 python
-    benchmarks/training/turns_and_agents.py --folder /tmp/turns --seconds 3000   # stops then; the same command goes
-    on
+    python benchmarks/training/turns_and_agents.py                        # four kinds of runs, three seeds
+    python benchmarks/training/turns_and_agents.py --seeds 1 --kernels 300 --held-out 20
+    python benchmarks/training/turns_and_agents.py --folder /tmp/turns --seconds 3000   # stops; the same goes on
 
 Each run stops in the step in which the evaluator has judged `--kernels` kernels for it. Afterwards each answers the
 same held-out prompts with at most five kernels: in one conversation of five turns, or, where it learned single turns,
@@ -129,7 +128,14 @@ def chain(kinds: Sequence[str], seed: int, asked: Asked) -> dict[str, Trained]:
     """The runs of these kinds with this seed, one after another; or what there is of them when all are to stop."""
     runs: dict[str, Trained] = {}
     for kind in kinds:
-        settings = [f"flow.max_turns={KERNELS}", *ROOM, *KINDS[kind], *asked.settings, f"seed={seed}"]
+        settings = [
+            f"flow.max_turns={KERNELS}",
+            "flow.single_turn_steps=0",
+            *ROOM,
+            *KINDS[kind],
+            *asked.settings,
+            f"seed={seed}",
+        ]
         settings += ["tasks.held_out=8", "checkpointing.evaluate_at_start=false", f"algorithm.steps={STEPS}"]
         if runs:
             first = runs[f"{kinds[0]}-{seed}"]

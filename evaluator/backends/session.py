@@ -32,6 +32,15 @@ class Parameter:
     """Byte offset in the parameter block."""
     pointee: str | None = None
     """For a pointer, the C type behind it, without const: `float`, `__half`, `float4`; `void` when unknown."""
+    padding: tuple[tuple[int, int], ...] = ()
+    """Stretches of bytes of a struct, by their start and end, that belong to none of its members. Host code leaves
+    there what the memory held before.
+    """
+
+    @property
+    def may_write(self) -> bool:
+        """Of a pointer: whether its type lets its kernel write there."""
+        return "const" not in self.type.split("*")[0].split()
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,8 @@ class Description:
                 raise ValueError(f"a parameter '{one.name}' of the host function that is no tensor of the problem")
             if one.initial and one.initial not in [tensor.name for tensor in described.inputs]:
                 raise ValueError(f"a parameter '{one.name}' of the host function that begins as no input")
+            if one.zeroed and (one.initial or one.tensor not in [tensor.name for tensor in described.outputs]):
+                raise ValueError(f"a parameter '{one.name}' of the host function that holds zeros and is no output")
         counted = (described.operators, described.products, described.passes)
         sums = [described.longest_sum, *(facts.longest_sum for facts in described.outputs)]
         if not (0 <= described.flops < 1 << 62 and all(1 <= one < 1 << 40 for one in sums) and min(counted) >= 0):

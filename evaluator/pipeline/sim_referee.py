@@ -69,7 +69,7 @@ class SimulatorReferee:
         if self._rehearses:
             trials = rehearsal(checked_plan.problem, trials)
 
-        with self._simulator.prepare(request.program, request.settings) as session:
+        with self._simulator.prepare(request.program, request.settings, self._rehearses) as session:
             rng, seed = NumpyRng(generator), int(generator.integers(1, 1 << 62))
             beyond = SampledTrials(session)
             verified = verify(

@@ -99,7 +99,8 @@ class Toolbox:
                 f"ASSAY_GPU names GPUs of several kinds: {', '.join(sorted({gpu.name for gpu in chosen}))}.",
                 "Times on one are no measure for another: give each kind a service, or a worker, of its own.",
             )
-        referees = [GpuReferee(gpu, self.settings) for gpu in alike]
+        numbers = range(self.settings.referees_per_gpu)
+        referees = [GpuReferee(gpu, self.settings, number=number) for gpu in alike for number in numbers]
         return referees[0] if len(referees) == 1 else GpuReferees(referees, self.settings.data_dir / "referees")
 
     @property

@@ -100,6 +100,8 @@ class EntryParameter:
     """Of a number; one that has the name of a size is that size."""
     initial: str = ""
     """The input whose contents the tensor has at first, where it is read and written."""
+    zeroed: bool = False
+    """Whether the tensor holds zeros at first, as the form states it."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from evaluator.backends.gpu.tensors import TorchBaseline, TorchRng
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache
 from evaluator.pipeline.gpu.references import References
+from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.launch.planning import plan_launches
 
@@ -40,8 +41,9 @@ class FileMemory:
 class StandInServices:
     """What a referee works with, on this stand-in."""
 
-    def __init__(self, sandbox, jobs_per_runner=1, instruments=None, own_checks=None):
+    def __init__(self, sandbox, jobs_per_runner=1, instruments=None, own_checks=None, turns=None):
         self.instruments = instruments
+        self.turns = GpuTurns(turns)
         self.baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
         pool = RunnerPool(sandbox, "none", device=DEVICE)
         cache = Cache(sandbox.root / "cache", 1 << 28)

@@ -6,7 +6,6 @@ for good: which one hangs on its id alone, or is named. `trainer.tuning.collecti
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from common.contract import Status, Verdict
+from common.file_replacement import replace_file
 from common.wire import Json
 from trainer.data.tasks import HELD_OUT_SHARE, is_held_out
 from trainer.errors import ConfigurationError
@@ -296,17 +296,7 @@ def write_data(folder: Path, data: GradedData, rejected: Sequence[RejectedKernel
     )
     ordered = sorted(data.kernels, key=lambda one: (one.problem, one.provenance.origin, one.fingerprint))
     out = sorted(rejected, key=lambda one: (one.problem, one.reason, one.fingerprint))
-    _replace(folder / KERNELS, b"".join(map(kernel_line, ordered)))
-    _replace(folder / REJECTED, b"".join(map(rejected_line, out)))
-    _replace(folder / CARD, json.dumps(asdict(counted), indent=1).encode() + b"\n")
+    replace_file(folder / KERNELS, b"".join(map(kernel_line, ordered)), on_disk=True)
+    replace_file(folder / REJECTED, b"".join(map(rejected_line, out)), on_disk=True)
+    replace_file(folder / CARD, json.dumps(asdict(counted), indent=1).encode() + b"\n", on_disk=True)
     return counted
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Either the old file is there or the whole new one."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

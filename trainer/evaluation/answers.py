@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from common.file_replacement import replace_file
 from common.wire import Json
 from trainer.conversation.conversation import Conversation, Turn
 from trainer.errors import ConfigurationError, TrainerError
@@ -63,9 +64,7 @@ class Answers:
         known = _checked_plan(folder / PLAN, settings, systems)
         self._found = {one.key: one for one in _read(self._path)}
         plan = {"form": FORM, "settings": dict(settings), "systems": {**known, **systems}}
-        part = folder / f"{PLAN}.part"
-        part.write_text(json.dumps(plan, indent=1), encoding="utf-8")
-        part.replace(folder / PLAN)
+        replace_file(folder / PLAN, json.dumps(plan, indent=1))
 
     def of(self, system: str) -> dict[tuple[str, int], Answer]:
         """Those of one system, by task and sample."""

@@ -10,7 +10,6 @@ weights of one that was not.
 
 import json
 import math
-import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 import torch
 
+from common.file_replacement import replace_file
 from trainer.config.supervised import SftSection
 from trainer.errors import CheckpointError, ConfigurationError, PolicyError
 from trainer.policies import adapters, models
@@ -198,9 +198,7 @@ def _keep(
             models.save(folder, model, tokenizer)
         if optimizer is not None:
             torch.save(optimizer.state_dict(), folder / _OPTIMIZER)
-        part = into / f"{_EPOCHS}.part"
-        part.write_text(json.dumps([asdict(one) for one in done], indent=1), encoding="utf-8")
-        os.replace(part, into / _EPOCHS)
+        replace_file(into / _EPOCHS, json.dumps([asdict(one) for one in done], indent=1))
     except OSError as error:
         raise CheckpointError(
             f"Epoch {len(done)} cannot be kept in {folder}: {error.strerror or error}.",

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from common.contract import Status
+from common.file_replacement import replace_file
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.conversation import AgentName, Attempt, Conversation, EndReason
 from trainer.errors import TrainerError
@@ -181,9 +182,7 @@ class MetricsWriter:
                 if resumed_step is not None
                 else []
             )
-            fresh = self._path.with_suffix(".new")
-            fresh.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-            fresh.replace(self._path)
+            replace_file(self._path, "".join(json.dumps(line) + "\n" for line in kept))
             self._file = self._path.open("a", encoding="utf-8")
         except OSError as error:
             raise MetricsError(

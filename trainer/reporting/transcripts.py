@@ -5,13 +5,13 @@ rewards, and beside them what each attempt earned in the end, term by term. That
 recorded answers and verdicts `trainer.conversation.episode.play` gives the same conversation, but for its times.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from common.file_replacement import replace_file
 from common.wire import Json
 from trainer.conversation.conversation import Conversation
 from trainer.conversation.rewards import Credit, CreditSettings, credits_of
@@ -48,13 +48,7 @@ def transcript(conversation: Conversation, settings: CreditSettings, step: int |
 def write_transcripts(path: Path, transcripts: Iterable[Transcript]) -> None:
     """Write a file of transcripts in the place of any that is there: all of it, or, where the process dies, none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
-        for one in transcripts:
-            file.write(_LINES.dump(one) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    replace_file(path, (_LINES.dump(one) + b"\n" for one in transcripts), on_disk=True)
 
 
 def read_transcripts(path: Path) -> Iterator[Transcript]:

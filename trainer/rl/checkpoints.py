@@ -9,16 +9,17 @@ does, and is removed when the next one has been written.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from common.file_replacement import replace_file
 from trainer.config.schema import AgentRole
 from trainer.errors import CheckpointError, TrainerError
+from trainer.rl.curriculum import Curriculum
 
 FORM: Final = 1
 """Version of `state.json`."""
@@ -86,13 +87,8 @@ class Checkpoints:
         """Make the checkpoint of a step count, and remove all but the newest `keep`."""
         place = self.folder / f"step-{step:06d}"
         text = json.dumps({"form": FORM, "step": step, "state": dict(state)}, indent=1)
-        begun = place / f"{_STATE}.part"
         try:
-            with begun.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            begun.replace(place / _STATE)
+            replace_file(place / _STATE, text, on_disk=True)
         except OSError as error:
             raise CheckpointError(
                 f"{place} cannot be written: {error}", "Make room, or fix its permissions."
@@ -120,6 +116,31 @@ class Checkpoints:
         return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
 
 
+@dataclass
+class RunProgress:
+    """What a checkpoint keeps of the run itself."""
+
+    curriculum: Curriculum
+    models: Mapping[AgentRole, str] = field(default_factory=dict)
+    """The folder of each model that was made here, by agent."""
+    step: int = 0
+    episodes: int = 0
+    left_out: int = 0
+    failures: int = 0
+
+    def state(self) -> dict[str, Any]:
+        counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
+        return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
+
+    def restore(self, found: Checkpoint) -> None:
+        self.step = found.step
+        self.episodes, self.left_out, self.failures = (
+            int(found.state[name]) for name in ("episodes", "left_out", "failures")
+        )
+        self.curriculum = self.curriculum.restored(found.state["curriculum"])
+        self.models = found.state.get("models", {})
+
+
 @contextmanager
 def writing_checkpoint(step: int, folder: Path) -> Iterator[None]:
     """Raises CheckpointError where the checkpoint of a step cannot be written: verl, torch and Ray each have words of
@@ -136,6 +157,24 @@ def writing_checkpoint(step: int, folder: Path) -> Iterator[None]:
             f"The checkpoint of step {step} cannot be written in {folder}, where {free / (1 << 30):.2f} GiB are "
             f"free: {reason}",
             "Make room there (checkpointing.keep=1 keeps fewer); the same command goes on from the one before.",
+        ) from error
+
+
+@contextmanager
+def loading_checkpoint(found: Checkpoint | None) -> Iterator[None]:
+    """Raises CheckpointError where verl cannot load what a checkpoint holds: a file that was cut off, or weights of
+    another model. What has other reasons, want of memory among them, is raised as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        said = str(error).strip()
+        if found is None or "load_checkpoint" not in said or "out of memory" in said.lower():
+            raise
+        raise CheckpointError(
+            f"The checkpoint in {found.folder} cannot be loaded: {said.splitlines()[-1][-600:]}",
+            "Remove this folder to go on from the one before it; or, where model or agents were changed, change them "
+            "back.",
         ) from error
 
 

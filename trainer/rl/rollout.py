@@ -23,6 +23,7 @@ from transformers.generation.configuration_utils import ContinuousBatchingConfig
 from transformers.generation.continuous_batching.model_runner import ModelRunner
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+from verl.workers.rollout.utils import ensure_async_iterator
 
 from trainer.errors import PolicyError
 
@@ -34,6 +35,8 @@ WATCH_S = 1.0
 """How often a request that is waited for looks whether anything generates at all."""
 REQUEST_KEYS = {"seed": int, "temperature": float, "top_p": float}
 """What may differ from request to request."""
+DEVICES = "CUDA_VISIBLE_DEVICES"
+"""The GPUs of a process, by the numbers that the driver has for them."""
 
 
 def draw_token(
@@ -216,6 +219,11 @@ def server_name(rollout: Any, replica_rank: int) -> str:
     return f"{custom['server_name']}-{replica_rank}"
 
 
+def _place(worker: Any) -> tuple[str, str | None]:
+    """The node of a process of verl's, and the GPUs that it was given; None where it has the whole machine's."""
+    return ray.get_runtime_context().get_node_id(), os.environ.get(DEVICES)
+
+
 class TransformersServer:
     """What generates; a Ray actor. Its methods are those that verl 0.9.1 calls on a server."""
 
@@ -281,6 +289,15 @@ class TransformersServer:
     async def resume_generation(self) -> None:
         """As for `abort_all_requests`."""
 
+    async def release_kv_cache(self) -> None:
+        """Nothing is under way while weights come, and the cache of what is over is used again."""
+
+    async def resume_kv_cache(self) -> None:
+        """As for `release_kv_cache`."""
+
+    async def clear_kv_cache(self) -> None:
+        """As for `release_kv_cache`: no request shares blocks of another one."""
+
 
 class TransformersReplica(RolloutReplica):
     """verl's handle of a server."""
@@ -288,7 +305,10 @@ class TransformersReplica(RolloutReplica):
     async def launch_servers(self) -> None:
         """Start the server where the first of the replica's workers is."""
         custom = self.config.custom
-        node = await self.workers[0].__ray_call__.remote(lambda worker: ray.get_runtime_context().get_node_id())
+        node, devices = await self.workers[0].__ray_call__.remote(_place)
+        # Ray gives the server no GPU, so that it would see all of them, and generate on the first.
+        placed = custom["device"] == "cuda" and devices is not None
+        own = {"runtime_env": {"env_vars": {DEVICES: devices}}} if placed else {}
         server = (
             ray.remote(TransformersServer)
             .options(
@@ -296,6 +316,7 @@ class TransformersReplica(RolloutReplica):
                 num_cpus=0,
                 max_concurrency=self.max_concurrency,
                 scheduling_strategy=ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False),
+                **own,
             )
             .remote(
                 self.model_config.path,
@@ -317,7 +338,12 @@ class TransformersReplica(RolloutReplica):
 
 
 class TransformersRollout(BaseRollout):
-    """The adapter in a process that trains."""
+    """The adapter in a process that trains, or beside a server with GPUs of its own."""
+
+    def __init__(self, *arguments: Any, replica_rank: int | None = None, **named: Any) -> None:
+        """`replica_rank`: of the server with GPUs of its own beside which this is."""
+        super().__init__(*arguments, **named)
+        self._replica_rank = replica_rank
 
     async def resume(self, tags: list[str]) -> None:
         """Nothing was released."""
@@ -326,13 +352,19 @@ class TransformersRollout(BaseRollout):
         """Nothing to release."""
 
     async def update_weights(
-        self, weights: Iterable[tuple[str, torch.Tensor]], wire_format: str = "named_tensors", **kwargs: Any
+        self, weights: Any, wire_format: str = "named_tensors", global_steps: int | None = None, **_: Any
     ) -> None:
-        """Hand all weights over, from the first process of each replica."""
+        """Hand all weights over, from the first process of each replica.
+
+        `weights`: names and tensors, one after another; as they come from another GPU, asynchronously.
+        """
         size = self.config.tensor_model_parallel_size * self.config.data_parallel_size
         rank = int(os.environ.get("RANK", "0"))
-        # Every process takes part in gathering a weight that is spread over them.
-        whole = [(name, value.detach().cpu()) for name, value in weights]
+        # Every process takes part in gathering a weight that is spread over them. What came over the network lies in
+        # a buffer that the next weights are written to.
+        whole = [(name, value.detach().to("cpu", copy=True)) async for name, value in ensure_async_iterator(weights)]
         if rank % size == 0:
-            server = ray.get_actor(server_name(self.config, rank // size))
-            await server.load.remote(whole, kwargs.get("global_steps"))
+            # Processes that train are numbered through all replicas, those beside a server through its own.
+            replica = rank // size if self._replica_rank is None else self._replica_rank
+            server = ray.get_actor(server_name(self.config, replica))
+            await server.load.remote(whole, global_steps)

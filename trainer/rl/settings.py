@@ -30,6 +30,8 @@ ADVANTAGES: Final[Mapping[str, str]] = {
     "leave_one_out": "assay_leave_one_out",
 }
 """Our names of advantage estimators, and verl's."""
+_FREE: Final = (".mixed_precision", ".custom", ".engine_kwargs", "override_config.attn_implementation")
+"""Ends of keys below which verl names nothing itself."""
 DAPO_CLIP_HIGH: Final = 0.28
 """Upper clip of DAPO (Yu et al. 2025, section 4.1)."""
 
@@ -175,6 +177,8 @@ def verl_settings(
                 "agent.default_agent_loop": LOOP,
                 "agent.agent_loop_config_path": str(Path(__file__).with_name("agent_loop.yaml")),
                 "checkpoint_engine.backend": "naive" if shared else "nccl",
+                # Of one name, the groups of two agents would be one.
+                "checkpoint_engine.engine_kwargs": {} if shared else {"nccl": {"group_name": f"assay-{role}"}},
                 "custom": {
                     "server_name": f"assay-{role}",
                     "device": resources.device,
@@ -232,7 +236,7 @@ def verl_config(config: TrainingConfig, role: AgentRole, model: Path | str, resu
         composed: DictConfig = compose(config_name="ppo_trainer")
     for key, value in verl_settings(config, role, model, resume).items():
         try:
-            new = key.endswith((".mixed_precision", ".custom", "override_config.attn_implementation"))
+            new = key.endswith(_FREE)
             OmegaConf.update(composed, key, value, merge=True, force_add=new)
         except (ConfigAttributeError, ConfigKeyError) as error:
             raise ConfigurationError(f"verl has no setting {key!r}: {error}") from error
@@ -252,6 +256,16 @@ def verl_yaml(composed: DictConfig) -> str:
     """What verl gets, for a person."""
     text: str = OmegaConf.to_yaml(composed)
     return text
+
+
+def refuse_without_transfer(config: TrainingConfig) -> None:
+    """Raises ConfigurationError where new weights could not reach servers with GPUs of their own."""
+    if not updates_share_gpus(config) and find_spec("cupy") is None:
+        raise ConfigurationError(
+            "With resources.layout split new weights reach the servers by NCCL, for which verl needs CuPy, and it is "
+            "not installed.",
+            "Install the one for this CUDA (cupy-cuda12x, cupy-cuda13x), or set resources.layout=shared.",
+        )
 
 
 def check_settings(role: AgentRole, composed: DictConfig) -> None:

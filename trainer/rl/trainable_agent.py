@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import ray
 import transfer_queue
 from omegaconf import DictConfig, OmegaConf, open_dict
 from transfer_queue import KVBatchMeta
@@ -185,6 +186,18 @@ class TrainableAgent(PPOTrainerSync):
         )
         with numbered(found.to_padded_tensor()[ATTEMPTS]):
             return super()._compute_advantage(batch, metrics)
+
+    def release(self) -> None:
+        """End its processes, for a Ray that outlives the run: servers by name, the others with the GPUs they have."""
+        servers = self._standalone[0] if self._standalone else self.llm_server_manager
+        for replica in servers.get_replicas():
+            for server in replica.servers:
+                ray.kill(server)
+            for group in (replica.resource_pool.pgs or ()) if self._standalone else ():
+                ray.util.remove_placement_group(group)
+        for pool in self.pools.values():
+            for group in pool.pgs or ():
+                ray.util.remove_placement_group(group)
 
     def save(self, folder: Path, step: int) -> Path:
         """Write weights, optimizers and random states; returns verl's folder `global_step_N`."""

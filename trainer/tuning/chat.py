@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from common.file_replacement import replace_file_with
 from trainer.conversation.conversation import Message
 from trainer.data.operations import OPERATIONS
 from trainer.data.tasks import Task
@@ -98,10 +99,7 @@ def _said(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _write(path: Path, table: pa.Table) -> None:
-    """Either the old file is there or the whole new one."""
-    part = path.with_name(f"{path.name}.part")
     try:
-        pq.write_table(table, part, compression="zstd")
-        part.replace(path)
+        replace_file_with(path, lambda file: pq.write_table(table, file, compression="zstd"))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error}.", "Name another folder.") from error

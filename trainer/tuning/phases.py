@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from common.client import AsyncClient
 from common.contract import ProblemFace
+from common.file_replacement import replace_file
 from trainer.config.schema import TrainingConfig, TunedRole
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.episode import EpisodeSettings, Policy, episode_settings, play_many
@@ -172,7 +173,7 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     if section.cross_conversations and len(config.roles) == 2:
         found = run.together(found)
     written = {"models": {role: str(path.relative_to(folder)) for role, path in found.items()}, **run.told()}
-    _write(folder / TUNED, written)
+    replace_file(folder / TUNED, json.dumps(written, indent=1))
     return found
 
 
@@ -357,7 +358,7 @@ class _Tuning:
             found = asyncio.run(self._answers(role, model))
             known[phase] = {name: asdict(one) for name, one in found.items()}
             into.mkdir(parents=True, exist_ok=True)
-            _write(path, known)
+            replace_file(path, json.dumps(known, indent=1))
             for name, one in found.items():
                 self.tell(f"{phase}: {_line(name, one)}")
         self.results[role] = [one for one in self.results[role] if one["phase"] not in known]
@@ -445,13 +446,6 @@ def _line(name: str, one: measuring.Answered) -> str:
     said = [f"{word} {value:.0%}{goal}" for word, value, goal in values if value is not None]
     speed = f", speedup {one.speedup:.2f}" if one.speedup is not None else ""
     return f"{one.prompts} prompts of {name} problems: {', '.join(said)}{speed}."
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """Either the old file is there or the whole new one."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    part.replace(path)
 
 
 def _hash(*about: object) -> str:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from common.file_replacement import replace_file
 from common.wire import Json
 from trainer.conversation import prompts
 from trainer.conversation.conversation import AgentName
@@ -119,10 +120,7 @@ def publish(
         len(copies),
         Contamination(found.exact, found.near, found.highest, sum(task.text in texts for task in held_out)),
     )
-    path = into / PUBLISHED
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(asdict(said), indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    replace_file(into / PUBLISHED, json.dumps(asdict(said), indent=1) + "\n")
     return said
 
 

@@ -18,7 +18,6 @@ from evaluator.errors import InfrastructureError
 
 _GLOBAL, _SHARED, _LOCAL = range(3)
 _LOADED, _STORED, _UPDATED = range(3)
-_MAX_LAUNCHES: Final = 256
 _MAX_PATTERNS: Final = 4
 """Of each launch: the most expensive ones."""
 _BORDER_BYTES: Final = 128
@@ -102,7 +101,7 @@ def counts_of(
 
     Raises InfrastructureError for what no process of ours would say.
     """
-    if launches > min(len(steps), _MAX_LAUNCHES):
+    if launches > len(steps):
         raise _broken()
     reader = _Record(record)
     try:

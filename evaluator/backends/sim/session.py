@@ -78,8 +78,11 @@ class SimulatorSession:
         start: Callable[[], SandboxSession],
         translated: module.Translation,
         entries: Iterable[Entry],
+        slower: float = 1.0,
     ) -> None:
+        """`slower`: by how much the program runs longer than its time shall count, limits included."""
         self.start = start
+        self.slower = slower
         self.process = start()
         self.entries = {entry.symbol: entry for entry in entries}
         self.translated = translated
@@ -115,7 +118,7 @@ class SimulatorSession:
     def _run(self, run: PlanRun) -> RunOutcome:
         travelling_bytes = sum(b.size_bytes for b in run.buffers if b.role != "temporary" and not b.sampled) * 2
         self._buffers = {buffer.name: (index, buffer.item_bytes) for index, buffer in enumerate(run.buffers)}
-        allowed_s = run.time_limit_s + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
+        allowed_s = run.time_limit_s * self.slower + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
         # The program counts the time that it has a processor; this clock is for one that says nothing.
         allowed_s = warden.longest_s(allowed_s)
         began_s = time.monotonic()
@@ -169,7 +172,7 @@ class SimulatorSession:
     def _request(self, run: PlanRun) -> list[bytes | memoryview]:
         parts: list[bytes | memoryview] = []
         numbers: dict[str, int] = {}
-        limit_ns = max(0, int(run.time_limit_s * 1e9))
+        limit_ns = max(0, int(run.time_limit_s * self.slower * 1e9))
         watch = run.watch or Watch(share=0)
         elsewhere = run.poison if run.poison_elsewhere is None else run.poison_elsewhere
         undefined = run.poison | elsewhere << 8 | run.keeps << 16
@@ -280,7 +283,7 @@ class SimulatorSession:
                 contents[buffer.name] = np.frombuffer(self.process.receive(buffer.size_bytes), np.uint8)
             samples = {buffer.name: self._sample(buffer) for buffer in run.buffers if buffer.sampled}
         # A process that claims to have been idle all the time is believed up to a limit only.
-        own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _BELIEVED)
+        own_s = max(own_ns / 1e9, (time.monotonic() - began_s) / _BELIEVED) / self.slower
         facts = {"shuffles": shuffles, "spread_launches": spread_launches}
         if run.schedule:
             facts |= {"schedule_points": points, "schedule_turns": turns}

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from evaluator.foreign.inside.on_cpu import is_size
+from evaluator.foreign.inside.stated_sizes import is_size
 
 _LEAST: Final = 16
 """Smaller numbers without a name are heads, windows, bits or steps rather than extents."""

@@ -9,38 +9,12 @@ from typing import Any, Final
 
 import torch
 
-MOST_SIZE: Final = 1 << 31
+from evaluator.foreign.inside.stated_sizes import FoldedNumbers
+
 OWN_SEED: Final = "_own_seed_of_this_draw"
 """The name under which a file that is carried out here has `operators.own_seed`."""
 _SEEDING: Final = ("manual_seed", "manual_seed_all")
 _SEEDING_OF_RANDOM: Final = ("seed", "default_rng", "Random", "RandomState")
-_FOLDED: Final = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
-    ast.FloorDiv: lambda left, right: left // right if right else 0,
-    ast.LShift: lambda left, right: left << right if right < 32 else 0,
-    ast.Pow: lambda left, right: left**right if right < 32 else 0,
-}
-
-
-def is_size(value: Any) -> bool:
-    """Whether it can be the extent of an axis."""
-    return type(value) is int and 1 <= value < MOST_SIZE
-
-
-class FoldedNumbers(ast.NodeTransformer):
-    """Numbers such as `1 << 20` are one number."""
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        left, right, fold = node.left, node.right, _FOLDED.get(type(node.op))
-        if not (fold and isinstance(left, ast.Constant) and isinstance(right, ast.Constant)):
-            return node
-        if not (is_size(left.value) and is_size(right.value)):
-            return node
-        value = fold(left.value, right.value)
-        return ast.copy_location(ast.Constant(value), node) if is_size(value) else node
 
 
 class AsComputedHere(FoldedNumbers):
@@ -49,15 +23,15 @@ class AsComputedHere(FoldedNumbers):
     draw would be the same.
     """
 
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:  # noqa: N802
         if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
             return ast.copy_location(ast.Constant("cpu"), node)
         return node
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802
         return ast.copy_location(ast.Pass(), node)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
         self.generic_visit(node)
         if _is_seeding(node):
             own = ast.Call(ast.Name(OWN_SEED, ast.Load()), node.args, [])

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from common.contract import Phase
+from common.file_replacement import replace_file
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError, socket_address
 from evaluator.backends.session import UnsupportedError
@@ -106,26 +107,31 @@ class _RefereeLostError(Exception):
 
 
 class GpuReferee:
-    """The referee of one GPU, in a process of its own. Safe to use from several threads and processes."""
+    """A referee of one GPU, in a process of its own. Safe to use from several threads and processes."""
 
     name: Literal["gpu", "sim"] = "gpu"
     count = 1
     """GPUs."""
 
-    def __init__(self, gpu: Gpu, settings: MachineSettings, cancel_token: CancelToken | None = None) -> None:
-        """When `cancel_token` is cancelled, jobs are let go at once."""
-        self._gpu = gpu
+    def __init__(
+        self, gpu: Gpu, settings: MachineSettings, cancel_token: CancelToken | None = None, number: int = 0
+    ) -> None:
+        """When `cancel_token` is cancelled, jobs are let go at once. `number`: which of the GPU's referees it is."""
+        self._gpu, self._number = gpu, number
+        self.key = f"{gpu.uuid}.{number}" if number else gpu.uuid
+        """Its name, and that of its files."""
         self._settings = settings
         self._cancel_token = cancel_token or CancelToken()
         folder = settings.data_dir / "referees"
-        self._socket = folder / f"{gpu.uuid}.sock"
-        self._log = folder / f"{gpu.uuid}.log"
-        self._endings = folder / f"{gpu.uuid}.ended"
-        self._troubles = _StartFailures(folder / f"{gpu.uuid}.trouble")
+        self._socket = folder / f"{self.key}.sock"
+        self._log = folder / f"{self.key}.log"
+        self._endings = folder / f"{self.key}.ended"
+        self._turns = folder / f"{gpu.uuid}.turns"
+        self._troubles = _StartFailures(folder / f"{self.key}.trouble")
 
     def bound_to(self, cancel_token: CancelToken) -> "GpuReferee":
         """The same referee, for one piece of work."""
-        bound = GpuReferee(self._gpu, self._settings, cancel_token)
+        bound = GpuReferee(self._gpu, self._settings, cancel_token, self._number)
         bound._troubles = self._troubles
         return bound
 
@@ -270,7 +276,7 @@ class GpuReferee:
         asked_s = time.monotonic()
         try:
             self._socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(self._socket.with_suffix(".lock"), "w") as lock:
+            with open(self._socket.with_name(f"{self.key}.lock"), "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 connection = self._reach()  # someone else may have started it meanwhile
                 if connection is not None:
@@ -339,6 +345,7 @@ class GpuReferee:
             *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
             *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
             *("--ahead", str(settings.runners_ahead), "--cache-bytes", str(settings.cache_bytes)),
+            *(("--turns", str(self._turns)) if settings.referees_per_gpu > 1 else ()),
         ]
 
     def _last_words(self) -> str:
@@ -378,9 +385,7 @@ class _StartFailures:
         before = self.last()
         now = StartFailure(reason, remedy, before.failures + 1 if before else 1, time.monotonic(), killed)
         try:
-            aside = self._file.with_suffix(f".{os.getpid()}")
-            aside.write_text(json.dumps(asdict(now)))
-            aside.replace(self._file)
+            replace_file(self._file, json.dumps(asdict(now)))
             self._own = None
         except OSError:
             self._own = now

@@ -8,6 +8,7 @@ from common.contract import Phase, form_of
 from evaluator.backends.gpu.host.process import HostFaultError
 from evaluator.backends.gpu.host.session import HostRuntime, HostSession, RunnableText
 from evaluator.foreign.learning import origins
+from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
 from evaluator.pipeline.referee import HostRequest, HostResult, Stopwatch
 from evaluator.problems.arrays import Rng
@@ -31,8 +32,12 @@ def judge_host(
     make_rng: Callable[[int], Rng],
     baseline: Baseline,
     progress: ProgressCallback,
+    turns: GpuTurns | None = None,
 ) -> HostResult:
-    """Verify, profile and time one submission. Raises UsageError, InfrastructureError."""
+    """Verify, profile and time one submission. `turns`: with the other referees of this GPU.
+
+    Raises UsageError, InfrastructureError.
+    """
     settings, problem = request.settings, request.problem
     generator = Seed(request.secret).generator()
     trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
@@ -42,11 +47,18 @@ def judge_host(
     reference = _reference(problem)
     compared = baseline_of(problem, reference) if settings.timing else None
     program = RunnableText(request.form, request.text, reference)
-    with runtime.open(program, compared, foreign=bool(problem.origin)) as session:
+    with (
+        (turns or GpuTurns(None)).job() as turn,
+        runtime.open(program, compared, foreign=bool(problem.origin)) as session,
+    ):
         clock.lap("process")
-        left_out = too_large(problem, settings, Seed(request.secret).generator())
-        verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
-        verified = in_words_of_host_code(verified)
+        try:
+            left_out = too_large(problem, settings, Seed(request.secret).generator())
+            verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
+            verified = in_words_of_host_code(verified)
+        finally:
+            # For timing, and for clearing what memory is free afterwards, the device must be nobody else's.
+            turn.alone()
         clock.lap("verify")
         if verified.ruling is not None:
             return HostResult(verified, verified.ruling, session.entry, phases_s=clock.laps_s)

@@ -8,6 +8,7 @@ from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Session
+from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Stopwatch
 from evaluator.pipeline.timing import larger, roofline_of
@@ -38,11 +39,13 @@ def judge_and_time(
     baseline: Baseline,
     progress: ProgressCallback,
     instruments: Instruments | None = None,
+    turns: GpuTurns | None = None,
 ) -> JudgeResult:
     """Verify, time, and where it is asked for profile, with contents from `make_rng(seed)`, in the process that owns
     the GPU.
 
-    `open_session(checked_plan, memory_bytes)` opens a session that can hold the largest run.
+    `open_session(checked_plan, memory_bytes)` opens a session that can hold the largest run. `turns`: with the other
+    referees of the GPU, if there are any.
     Raises UnsupportedError, UsageError, InfrastructureError.
     """
     settings, checked_plan = request.settings, request.checked_plan
@@ -56,44 +59,55 @@ def judge_and_time(
     def launched(done: int) -> None:
         progress(Progress(Phase.TIME, str(done)))
 
+    def verified_trial(event: Progress) -> None:
+        progress(event)
+        turn.give_way()
+
     warnings: tuple[str, ...] = ()
-    if request.unrehearsed and settings.sanitize and instruments is not None:
-        few = rehearsal(problem, trials)
-        lined = replace(request.program, cubin=request.lined_cubin or request.program.cubin)
-        sanitized = sanitize(checked_plan, lined, settings, rng, few, instruments.sanitizer)
-        clock.lap("sanitize")
-        if sanitized.verified is not None:
-            return JudgeResult(sanitized.verified, phases_s=clock.laps_s)
-        warnings = sanitized.warnings
-    look, second = None, None
-    with open_session(checked_plan, _largest_bytes(checked_plan, [trial.sizes for trial in trials])) as session:
-        clock.lap("context")
-        left_out = too_large(problem, settings, Seed(request.secret).generator())
-        verified = verify(
-            checked_plan, session, settings, rng, trials, by_trials(progress), left_out=left_out
-        ).warned(warnings)
-        clock.lap("verify")
-        if verified.ruling:
-            return JudgeResult(verified, phases_s=clock.laps_s)
-        given = baseline.given(problem) if settings.timing else None
-        clock.lap("baseline")
-        if given is not None and not given.samples_us:
-            why = f"no baseline could be had, so nothing was timed: {'; '.join(given.notes)}"
-            verified = verified.warned((why,))
-        elif settings.timing:
-            look = measure(checked_plan, session, timed_sizes, settings, rng, baseline, launched, given)
+    with (turns or GpuTurns(None)).job() as turn:
+        clock.lap("turn")
+        if request.unrehearsed and settings.sanitize and instruments is not None:
+            few = rehearsal(problem, trials)
+            lined = replace(request.program, cubin=request.lined_cubin or request.program.cubin)
+            sanitized = sanitize(checked_plan, lined, settings, rng, few, instruments.sanitizer)
+            clock.lap("sanitize")
+            if sanitized.verified is not None:
+                return JudgeResult(sanitized.verified, phases_s=clock.laps_s)
+            warnings = sanitized.warnings
+        look, second = None, None
+        with open_session(checked_plan, _largest_bytes(checked_plan, [trial.sizes for trial in trials])) as session:
+            clock.lap("context")
+            left_out = too_large(problem, settings, Seed(request.secret).generator())
+            verified = verify(
+                checked_plan, session, settings, rng, trials, by_trials(verified_trial), left_out=left_out
+            ).warned(warnings)
+            clock.lap("verify")
+            if verified.ruling:
+                return JudgeResult(verified, phases_s=clock.laps_s)
+            if settings.timing:
+                turn.alone()
+                clock.lap("turn")
+            given = baseline.given(problem) if settings.timing else None
+            clock.lap("baseline")
+            if given is not None and not given.samples_us:
+                why = f"no baseline could be had, so nothing was timed: {'; '.join(given.notes)}"
+                verified = verified.warned((why,))
+            elif settings.timing:
+                look = measure(checked_plan, session, timed_sizes, settings, rng, baseline, launched, given)
+                clock.lap("time")
+        if look is not None and look.measurement is not None and _suspicious(checked_plan, look):
+            sizes = larger(timed_sizes)
+            with open_session(checked_plan, _largest_bytes(checked_plan, [sizes])) as session:
+                second = measure(checked_plan, session, sizes, settings, rng, baseline)
             clock.lap("time")
-    if look is not None and look.measurement is not None and _suspicious(checked_plan, look):
-        sizes = larger(timed_sizes)
-        with open_session(checked_plan, _largest_bytes(checked_plan, [sizes])) as session:
-            second = measure(checked_plan, session, sizes, settings, rng, baseline)
-        clock.lap("time")
-    counted = None
-    if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):
-        progress(Progress(Phase.PROFILE))
-        shared = checked_plan.static_shared_bytes
-        counted = count(checked_plan, request.program, shared, timed_sizes, settings, rng, instruments.profiler)
-        clock.lap("profile")
+        counted = None
+        if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):
+            turn.together()
+            clock.lap("turn")
+            progress(Progress(Phase.PROFILE))
+            shared = checked_plan.static_shared_bytes
+            counted = count(checked_plan, request.program, shared, timed_sizes, settings, rng, instruments.profiler)
+            clock.lap("profile")
     return JudgeResult(verified, look, second, clock.laps_s, counted)
 
 

@@ -23,6 +23,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from common.file_replacement import replace_file
+
 _PR_SET_PDEATHSIG: Final = 1
 _WRITTEN_WITHIN_S: Final = 2.0
 """How long after the end of a referee it may take to write that down."""
@@ -93,9 +95,7 @@ def main() -> None:
 def _write_down(folder: Path, pid: int, code: int) -> None:
     with contextlib.suppress(OSError):  # a full disk: then it counts as any end that nobody knows
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = folder / f"{pid}.new"
-        aside.write_text(str(code), encoding="ascii")
-        aside.replace(folder / str(pid))
+        replace_file(folder / str(pid), str(code))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Several GPUs of one machine, a referee each: a job goes to the one that has least to do, and to none that is ill.
+"""Several referees of one machine, of one GPU or more: a job goes to the GPU that has least to do, to the idlest of
+its referees, and to none that is ill.
 
 Who waits for which referee is told by files that are locked as long as someone waits, so that all processes of a
 machine know it and the lock of one that dies is gone with it. A GPU that did not pass its check, or whose referee
@@ -8,14 +9,15 @@ cannot be started, gets nothing for a while if others are well: what came for it
 import contextlib
 import fcntl
 import json
-import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
+from common.file_replacement import replace_file
 from evaluator.cancellation import CancelToken
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
 from evaluator.pipeline.progress import ProgressCallback
@@ -27,7 +29,7 @@ _ILL_S: Final = 30.0
 
 
 class GpuReferees:
-    """The referees of several GPUs that are alike. Safe to use from several threads and processes.
+    """Several referees, of one GPU or of several that are alike. Safe to use from several threads and processes.
 
     Bound to one piece of work it remembers which GPU had it.
     """
@@ -47,14 +49,15 @@ class GpuReferees:
     @property
     def count(self) -> int:
         """GPUs."""
-        return len(self._referees)
+        return len({referee.uuid for referee in self._referees})
 
     @property
     def device(self) -> str:
         """The GPU that judged, once there is one; before, all of them."""
         if self._chosen is not None:
             return self._chosen.device
-        return f"{len(self._referees)} GPUs: {'; '.join(referee.device for referee in self._referees)}"
+        devices = list(dict.fromkeys(referee.device for referee in self._referees))
+        return devices[0] if len(devices) == 1 else f"{len(devices)} GPUs: {'; '.join(devices)}"
 
     @property
     def arch(self) -> str:
@@ -91,7 +94,7 @@ class GpuReferees:
                     return judged(referee)
                 except GpuUnfitError:
                     self._call_ill(referee)
-                    left_out.add(referee.uuid)
+                    left_out.add(referee.key)
                     if len(left_out) == len(self._referees):
                         raise
 
@@ -100,14 +103,18 @@ class GpuReferees:
         """The referee that has least to do, of those that are well; it has one more to do while the block runs."""
         with contextlib.ExitStack() as stack:
             with self._one_at_a_time():
-                able = [one for one in self._referees if one.uuid not in left_out]
+                able = [one for one in self._referees if one.key not in left_out]
                 well = [one for one in able if one.trouble is None and not self._is_ill(one)] or able
-                chosen = min(well, key=lambda one: waiting(self._jobs(one)))
+                load = {one.key: waiting(self._jobs(one)) for one in self._referees}
+                of_gpu: Counter[str] = Counter()
+                for one in self._referees:
+                    of_gpu[one.uuid] += load[one.key]
+                chosen = min(well, key=lambda one: (of_gpu[one.uuid], load[one.key]))
                 stack.enter_context(_counted(self._jobs(chosen)))
             yield chosen
 
     def _jobs(self, referee: GpuReferee) -> Path:
-        return self._folder / f"{referee.uuid}.jobs"
+        return self._folder / f"{referee.key}.jobs"
 
     @contextlib.contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
@@ -123,13 +130,11 @@ class GpuReferees:
             yield
 
     def _illness(self, referee: GpuReferee) -> Path:
-        return self._folder / f"{referee.uuid}.ill"
+        return self._folder / f"{referee.key}.ill"
 
     def _call_ill(self, referee: GpuReferee) -> None:
         with contextlib.suppress(OSError):
-            aside = self._illness(referee).with_suffix(f".{os.getpid()}")
-            aside.write_text(json.dumps(time.monotonic()))
-            aside.replace(self._illness(referee))
+            replace_file(self._illness(referee), json.dumps(time.monotonic()))
 
     def _is_ill(self, referee: GpuReferee) -> bool:
         with contextlib.suppress(OSError, ValueError, TypeError):

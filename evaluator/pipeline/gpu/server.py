@@ -1,6 +1,7 @@
 """The referee of one GPU: a long-lived process with a context of its own, which draws, judges and times.
 
     python -m evaluator.pipeline.gpu.server GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2]
+        [--turns FOLDER]
 
 It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
 at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
@@ -43,6 +44,7 @@ from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
 from evaluator.pipeline.gpu.own_code import own_code
 from evaluator.pipeline.gpu.references import References
 from evaluator.pipeline.gpu.stack_samples import sampled
+from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import HostRequest, JudgeRequest, JudgeResult
 from evaluator.problems.arrays import Rng
@@ -63,6 +65,8 @@ class RefereeServices(Protocol):
     references: References
     host_runtime: HostRuntime
     """Processes for host code."""
+    turns: GpuTurns
+    """With the other referees of its GPU."""
 
     def rng(self, seed: int) -> Rng:
         """Contents on the device."""
@@ -145,7 +149,12 @@ def _answer_of_host(
                 problem = stack.enter_context(services.references.stated(origin))
                 stack.enter_context(known_as_well(problem))
             found = judge_host(
-                HostRequest.from_json(text), services.host_runtime, services.rng, services.baseline, report
+                HostRequest.from_json(text),
+                services.host_runtime,
+                services.rng,
+                services.baseline,
+                report,
+                services.turns,
             )
         return {"judged": found.to_json().decode(), "seconds": time.monotonic() - started_s}
 
@@ -175,7 +184,9 @@ def _answer(
         return session
 
     def judge() -> JudgeResult:
-        return judge_and_time(request, open_session, services.rng, baseline, report, services.instruments)
+        return judge_and_time(
+            request, open_session, services.rng, baseline, report, services.instruments, services.turns
+        )
 
     def answered() -> dict[str, Any]:
         try:
@@ -240,12 +251,14 @@ class GpuRefereeServices:
         ahead: int,
         jobs_per_runner: int,
         cache_bytes: int,
+        turns: Path | None = None,
     ) -> None:
         # Before torch: it decides what torch sees, and the zygote starts while torch is being imported.
         os.environ["CUDA_VISIBLE_DEVICES"] = uuid
         from evaluator.backends.gpu.pool import RunnerPool
         from evaluator.sandbox import selftest
 
+        self.turns = GpuTurns(turns)
         work = data_dir / "work"
         work.mkdir(parents=True, exist_ok=True)
         place = selftest.choose(work, sandbox)  # type: ignore[arg-type]
@@ -331,6 +344,7 @@ def main() -> None:
     parser.add_argument("--jobs-per-runner", type=int, default=1)
     parser.add_argument("--ahead", type=int, default=2)
     parser.add_argument("--cache-bytes", type=int, default=4 << 30)
+    parser.add_argument("--turns", type=Path, help="a folder of all referees of this GPU; without it there is one")
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
@@ -341,6 +355,7 @@ def main() -> None:
             wanted.ahead,
             wanted.jobs_per_runner,
             wanted.cache_bytes,
+            wanted.turns,
         )
     except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from common.file_replacement import replace_file
+
 VARIABLE: Final = "ASSAY_REFEREE_PROFILE"
 _EVERY_S: Final = 0.004
 _WRITE_EVERY: Final = 500
@@ -67,9 +69,7 @@ class _Sampler(threading.Thread):
         # A disk without room costs the profile, and no job.
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            aside = self._file.with_suffix(".new")
-            aside.write_text(json.dumps(self._stacks))
-            aside.replace(self._file)
+            replace_file(self._file, json.dumps(self._stacks))
 
 
 def _stack(frame: FrameType) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from common.file_replacement import replace_file
 from common.gpu_limits import GPU_LIMITS, limits_of
 from evaluator.errors import ToolchainMissingError
 from evaluator.installation import install_command
@@ -302,8 +303,6 @@ def _remember(nvcc: Path, stamps: dict[str, list[int]], facts: dict[str, Any]) -
     try:
         path = _memory(nvcc)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            json.dump({"format": _CACHE_VERSION, "stamps": stamps, "facts": facts}, file)
-        Path(file.name).replace(path)
+        replace_file(path, json.dumps({"format": _CACHE_VERSION, "stamps": stamps, "facts": facts}))
     except (OSError, RuntimeError):
         return  # only costs the next process the time to look again

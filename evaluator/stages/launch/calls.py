@@ -31,8 +31,3 @@ class Call:
         """All whose address it passes, in structs too."""
         packed = (to for value in self.values if isinstance(value, Packed) for _, to in value.addresses)
         return frozenset(p.buffer for p in (*packed, *(v for v in self.values if isinstance(v, Pointer))))
-
-
-def may_write(parameter: Parameter) -> bool:
-    """Whether the type of a pointer lets its kernel write there."""
-    return "const" not in parameter.type.split("*")[0].split()

@@ -11,7 +11,7 @@ from common.contract import Phase, Status
 from common.expressions import ExpressionError, caret, evaluate_expression
 from common.gpu_limits import GPU_LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER_BLOCKS, MAX_GRID, limits_of
 from common.launch_directives import as_directives
-from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, Step
+from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, OtherOrder, Step
 from common.wire import DType
 from evaluator.backends.session import (
     Buffer,
@@ -29,7 +29,7 @@ from evaluator.problems.catalogue import ProblemById
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.compile.resources import fitting_blocks
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
-from evaluator.stages.launch.calls import Call, may_write
+from evaluator.stages.launch.calls import Call
 from evaluator.stages.launch.recorded_plans import AS_TABLE, RecordedPlans
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred", "recorded", "host"]
@@ -66,6 +66,8 @@ class SizedPlan:
     steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
     host_call: SubmissionCall | None = None
     """In the host tier, in the place of steps."""
+    orders: tuple[OtherOrder, ...] = ()
+    """Others in which a GPU may run the steps."""
 
     @property
     def threads(self) -> int:
@@ -145,8 +147,8 @@ class CheckedPlan:
     def _turned_round(self, call: Call) -> str | None:
         """An input that goes where the kernel may write, and an output that goes where it may only read."""
         inputs, outputs = ({t.name for t in each} for each in (self.problem.inputs, self.problem.outputs))
-        to_write = [one for one in call.pointers if may_write(one[1]) and one[2] in inputs]
-        to_read = [one for one in call.pointers if not may_write(one[1]) and one[2] in outputs]
+        to_write = [one for one in call.pointers if one[1].may_write and one[2] in inputs]
+        to_read = [one for one in call.pointers if not one[1].may_write and one[2] in outputs]
         if not to_write or not to_read:
             return None
         (number, written, name), (other, read, output) = to_write[0], to_read[0]
@@ -160,7 +162,7 @@ class CheckedPlan:
         """Through which argument a kernel may write to this buffer, in words; None where there is none."""
         for call in self.calls.values():
             for number, parameter, buffer in call.pointers:
-                if buffer == name and may_write(parameter):
+                if buffer == name and parameter.may_write:
                     return f"{call.place} gives {name} to `{parameter.type} {parameter.name}` (argument {number})"
         return None
 
@@ -178,7 +180,9 @@ class CheckedPlan:
             there = self.recorded.at(sizes, scalars)
             if isinstance(there, Ruling):
                 return there
-            return replace(self, plan=there.plan, calls=there.calls, recorded=None).at(sizes, memory_bytes, scalars)
+            alone = replace(self, plan=there.plan, calls=there.calls, recorded=None)
+            sized_plan = alone.at(sizes, memory_bytes, scalars)
+            return replace(sized_plan, orders=there.orders) if isinstance(sized_plan, SizedPlan) else sized_plan
         try:
             return _Sized(self, sizes, scalars).sized_plan(memory_bytes)
         except PlanRefusedError as refused:

@@ -19,7 +19,7 @@ from evaluator.problems.problem import C_TYPES, Problem
 from evaluator.stages.compile.kernel_entries import launch_bounds, module_variables
 from evaluator.stages.compile.kernel_names import listed, matching, nearest, shortest
 from evaluator.stages.launch.arguments import pointer_misfit, takes_number
-from evaluator.stages.launch.calls import Call, may_write
+from evaluator.stages.launch.calls import Call
 from evaluator.stages.launch.checked_plan import (
     BufferFacts,
     CheckedPlan,
@@ -120,7 +120,8 @@ def _checked_recording(
     problem: Problem, program: Program, plan: RecordedLaunchPlan, source: str, needs: _Needs
 ) -> RecordedPlan | Ruling:
     try:
-        return RecordedPlan(plan, _checked_calls(problem, program, plan, source, needs))
+        calls = _checked_calls(problem, program, plan, source, needs)
+        return RecordedPlan(plan.model_copy(update={"orders": ()}), calls, plan.orders)
     except PlanRefusedError as refused:
         return refused.ruling
 
@@ -288,7 +289,7 @@ def _arguments(problem: Problem, entry: Entry) -> tuple[str, ...]:
     rest = [name for name in offered if name not in (*inputs, *outputs)]
     arguments = []
     for parameter in entry.parameters:
-        left = rest if parameter.kind != "pointer" else outputs if may_write(parameter) else inputs
+        left = rest if parameter.kind != "pointer" else outputs if parameter.may_write else inputs
         if not left:
             return names
         arguments.append(left.pop(0))
@@ -299,7 +300,7 @@ def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | Non
     """The first pointer to const that would be an output in order, and that output."""
     outputs = {output.name for output in problem.outputs}
     for parameter, what in zip(entry.parameters, problem.parameter_names, strict=False):
-        if parameter.kind == "pointer" and not may_write(parameter) and what in outputs:
+        if parameter.kind == "pointer" and not parameter.may_write and what in outputs:
             return parameter, what
     return None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from common.contract import Status
-from common.launch_plan import RecordedLaunchPlan
+from common.launch_plan import OtherOrder, RecordedLaunchPlan
 from common.wire import SentAs
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
@@ -23,6 +23,8 @@ class RecordedPlan:
     plan: RecordedLaunchPlan
     calls: Mapping[int, Call]
     """By the index of the step."""
+    orders: tuple[OtherOrder, ...] = ()
+    """Others in which a GPU may run the steps."""
 
 
 Point: TypeAlias = tuple[Sizes, Mapping[str, float]]

@@ -1,5 +1,6 @@
 """What an entry function is called with: which tensor, size or scalar of the problem is which of its parameters."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from common.contract import Phase, Status
 from common.wire import DType, Wire
 from evaluator.errors import Ruling
-from evaluator.problems.problem import C_TYPES, Problem, Sizes
+from evaluator.problems.problem import C_TYPES, EntryParameter, Problem, Sizes
 from evaluator.stages.lift.dialects import EntryFunction
 
 
@@ -47,11 +48,13 @@ class Binding:
     said: str
     """In words."""
     initial: tuple[tuple[str, str], ...] = ()
-    """Inputs whose contents an output has before the function is called, and that output."""
+    """Inputs whose contents an output has before the function is called, and that output; no name is zeros."""
 
 
 _WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}
 _NUMBERS: Final = frozenset("iucb")
+_ADDS: Final = re.compile(r"\batomic|(?:\]|\*[^\S\n]*\w+)[^\S\n]*(?:[-+*|&^]|<<|>>)=")
+"""Atomic operations, and assignments such as `sums[i] += x` and `*total += x`."""
 
 
 def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Binding:
@@ -82,9 +85,20 @@ def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence
     names = tuple(one.tensor or one.name for one in chosen)
     for number, (name, parameter) in enumerate(zip(names, parameters, strict=True), 1):
         _check(problem, entry, number, name, parameter)
-    changed = tuple((one.initial, one.tensor) for one in chosen if one.initial)
+    changed = initial_contents(chosen)
     said = f"{entry.name}({', '.join(names)}) bound {'by name' if by_name else 'by order'}, as the problem states it"
     return Binding(names, said, changed)
+
+
+def initial_contents(chosen: Sequence[EntryParameter]) -> tuple[tuple[str, str], ...]:
+    """`Binding.initial` of what the problem's form states."""
+    return tuple((one.initial, one.tensor) for one in chosen if one.initial or one.zeroed)
+
+
+def needed_contents(initial: Sequence[tuple[str, str]], source: str) -> tuple[tuple[str, str], ...]:
+    """`Binding.initial` without the zeros that a source never adds to: to fill what it overwrites would cost time."""
+    adds = _ADDS.search(source) is not None
+    return tuple((contents, output) for contents, output in initial if contents or adds)
 
 
 def _in_order(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> tuple[str, ...]:
@@ -174,8 +188,12 @@ def call_values(
     parameters: Sequence[HostParameter],
     sizes: Sizes,
     scalars: Mapping[str, float],
+    set_of_tensors: int = 0,
 ) -> list[str]:
-    """What is passed at `sizes`, as `recorder/recording.cpp` reads it. Raises LiftRefusedError."""
+    """What is passed at `sizes`, as `recorder/entry.cpp` reads it. Raises LiftRefusedError.
+
+    `set_of_tensors`: which of those that a process has, one behind another.
+    """
     tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
     numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
     numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
@@ -183,7 +201,7 @@ def call_values(
     values = []
     for name, parameter in zip(names, parameters, strict=True):
         if parameter.kind == "p":
-            values.append(f"p {tensors.index(name)}")
+            values.append(f"p {set_of_tensors * len(tensors) + tensors.index(name)}")
         elif parameter.kind == "f":
             values.append(f"f {float(numbers[name])!r}")
         else:

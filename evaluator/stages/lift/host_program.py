@@ -36,7 +36,7 @@ from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.host_runs import ending_of, nothing_to_run, run_untrusted
 
 RECORDER: Final = Path(__file__).parent / "recorder"
-_PARTS: Final = ("recording", "launches", "memory", "device")
+_PARTS: Final = ("recording", "launches", "memory", "pinned", "device")
 """Of the recorder: those of every program."""
 _CALLER: Final = "assay_caller.h"
 _RULES: Final = "host program 2"

@@ -6,7 +6,7 @@ that no plan can say. A word that is the same in both is a number, whatever it l
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from common.contract import Status
@@ -16,6 +16,7 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
+    OtherOrder,
     PlanError,
     RawArgument,
     RecordedLaunchPlan,
@@ -27,14 +28,24 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.pinned_memory import parts_of
 from evaluator.stages.lift.recording import (
+    CallRecording,
     RecordedCopy,
     RecordedFill,
     RecordedFree,
     RecordedLaunch,
-    Recording,
+    RecordedOrder,
 )
 from evaluator.stages.lift.returned import Returned, unstable
+from evaluator.stages.lift.stream_order import (
+    DEFAULT_STREAM,
+    StreamOrder,
+    Touched,
+    orders_left_open,
+    touched,
+    unawaited,
+)
 
 _DTYPES: Final = {
     "float": DType.FLOAT32,
@@ -49,28 +60,24 @@ _DTYPES: Final = {
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 
 
-def plan_of(
-    problem: Problem,
-    entries: Sequence[Entry],
-    first: Recording,
-    second: Recording,
-    initial: Sequence[tuple[str, str]] = (),
-    returned: Mapping[str, tuple[int, ...]] | None = None,
-) -> RecordedLaunchPlan:
-    """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
-
-    `initial`: copies before everything else, from the first of two tensors to the second. `returned`: the shapes of
-    outputs that the host code has to return.
-    """
-    plan = _Reader(problem, entries, first, second).plan(returned)
-    copies = tuple(Copy(source=source, target=target) for source, target in initial)
-    return plan.model_copy(update={"steps": (*copies, *plan.steps)}) if copies else plan
+RawStep = RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder
+"""A step as it was recorded."""
 
 
-class _Reader:
-    def __init__(self, problem: Problem, entries: Sequence[Entry], first: Recording, second: Recording) -> None:
+class PlanReader:
+    """Reads both recordings of one call. Everything raises LiftRefusedError where they are no plan."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        entries: Sequence[Entry],
+        first: CallRecording,
+        second: CallRecording,
+        initial: Sequence[Copy | Fill] = (),
+    ) -> None:
         self.problem, self.entries = problem, entries
         self.by_symbol = {entry.symbol: entry for entry in entries}
+        self.inputs = frozenset(tensor.name for tensor in problem.inputs)
         self.first, self.second = first, second
         tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
         shapes = [(one.bytes, one.variable) for one in first.buffers]
@@ -79,27 +86,49 @@ class _Reader:
         self.bases = [sorted((one.base, i) for i, one in enumerate(each.buffers)) for each in (first, second)]
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
-        self.freed: set[int] = set()
+        self.freed = set(first.freed)
+        self.whole: dict[int, str] = {}
+        """Allocations that are an output, by their number."""
+        self.initial = initial
+        taken = problem.parameter_names
+        self.undefined = next(one for i in itertools.count(1) if (one := f"undefined{i}") not in taken)
+        """A temporary that nobody writes."""
+        self.undefined_bytes = 0
+        """That it has, as far as it is needed."""
+        self.order = StreamOrder(first.non_blocking)
+        self.touched: list[Touched] = []
+        for step in initial:
+            self._ordered(step, DEFAULT_STREAM)
+        self.order.add(RecordedOrder(order="device"))  # the contents that tensors have before the call
+        self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
+        """Outputs by the buffers that hold them when the call returns."""
 
-    def plan(self, shapes: Mapping[str, tuple[int, ...]] | None) -> RecordedLaunchPlan:
+    def steps(self, shapes: Mapping[str, tuple[int, ...]] | None) -> list[Step]:
+        """What the call does; `shapes` are those of the outputs that it has to return."""
         returned = Returned(self.problem, shapes, self.first, self.second, self._place)
+        self.whole = returned.whole
         for number, output in returned.whole.items():
             self.names[number] = output
+        if self.first.non_blocking != self.second.non_blocking:
+            raise unstable("it makes other streams")
         if len(self.first.steps) != len(self.second.steps):
             raise unstable("it does another number of launches, fills and copies")
-        steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
-        steps += [
-            Copy(
-                source=self._named(number, f"what is returned as {output},"),
-                target=output,
-                source_offset_bytes=offset,
-                target_offset_bytes=0,
-                size_bytes=size,
-            )
-            for output, number, offset, size in returned.copied
-        ]
+        steps = [*self.initial, *self.read(zip(self.first.steps, self.second.steps, strict=True))]
+        for output, number, offset, size in returned.copied:
+            source = self._named(number, f"what is returned as {output},")
+            steps.append(Copy(source=source, target=output, source_offset_bytes=offset, size_bytes=size))
+            self._ordered(steps[-1], DEFAULT_STREAM)
+            self.holds[source] = output
         if freed := [output for number, output in returned.whole.items() if number in self.freed]:
             self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
+        return steps
+
+    def read(self, pairs: Iterable[tuple[RawStep, RawStep]]) -> list[Step]:
+        """Steps of both recordings as those of a plan."""
+        return [step for pair in pairs for step in self._step(*pair)]
+
+    def plan(self, steps: Sequence[Step], more: Sequence[Temporary] = ()) -> RecordedLaunchPlan:
+        """The plan of these steps, with `more` temporaries beside those that were read."""
         if not any(isinstance(step, Launch | Fill | Copy) for step in steps):
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -110,11 +139,14 @@ class _Reader:
             Temporary(name=name, dtype=dtype, shape=(self.first.buffers[number].bytes // dtype.size_bytes,))
             for number, name in enumerate(self.names)
             if name is not None and number >= self._tensors and self.first.buffers[number].variable is None
-            if number not in returned.whole
+            if number not in self.whole
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
+        if self.undefined_bytes:
+            undefined = Temporary(name=self.undefined, dtype=DType.UINT8, shape=(self.undefined_bytes,))
+            temporaries = (*temporaries, undefined)
         try:
-            return RecordedLaunchPlan(temporaries=temporaries, steps=tuple(steps))
+            return RecordedLaunchPlan(temporaries=(*temporaries, *more), steps=tuple(steps))
         except (PlanError, ValueError) as error:
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -129,14 +161,40 @@ class _Reader:
     def _step(self, one: object, other: object) -> Iterator[Step]:
         if isinstance(one, RecordedFree) and one == other:
             self.freed.add(one.free)
-        elif isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
-            yield self._launch(one, other)
+            return
+        if isinstance(one, RecordedOrder) and one == other:
+            self.order.add(one)
+            return
+        if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+            steps: list[Step] = [self._launch(one, other)]
         elif isinstance(one, RecordedFill) and isinstance(other, RecordedFill):
-            yield self._fill(one, other)
+            steps = [*self._fill(one, other)]
         elif isinstance(one, RecordedCopy) and isinstance(other, RecordedCopy):
-            yield self._copy(one, other)
+            steps = [self._copy(one, other)]
         else:
             raise unstable("it does other things in another order")
+        for step in steps:
+            self._ordered(step, one.stream, one.kernel if isinstance(one, RecordedLaunch) else "")
+        yield from steps
+
+    def _ordered(self, step: Step, stream: int, kernel: str = "") -> None:
+        """Note where in the order of all streams a step is, and what it touches; `kernel`: by its symbol."""
+        self.order.add_step(stream)
+        parameters = self.by_symbol[kernel].parameters if kernel else ()
+        self.touched.append(touched(step, parameters, self.inputs))
+
+    def orders(self) -> tuple[OtherOrder, ...]:
+        """Others in which a GPU may run the steps. Raises LiftRefusedError where it may run one too late."""
+        if late := unawaited(self.order, self.touched, self.holds):
+            step, output = late
+            raise LiftRefusedError(
+                Status.REJECTED,
+                f"The host code returns while {step} may still be under way: it writes the output '{output}', and "
+                "nothing makes the caller's stream wait for it.",
+                "Record an event on that stream behind the last step and let the default stream wait for it, or "
+                "synchronise, before the function returns.",
+            )
+        return orders_left_open(self.order, self.touched, self.holds)
 
     def _launch(self, one: RecordedLaunch, other: RecordedLaunch) -> Launch:
         entry = self.by_symbol.get(one.kernel)
@@ -177,7 +235,10 @@ class _Reader:
     def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
         if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
             raise unstable(f"{place} has another size")
-        data, twin = bytes.fromhex(one), bytearray.fromhex(other)
+        data, twin = (
+            bytes.fromhex(_without_padding(one, parameter)),
+            bytearray.fromhex(_without_padding(other, parameter)),
+        )
         found: list[AddressInArgument] = []
         plain = bytearray(data)
         for at in range(0, len(data) - 7, 8):
@@ -200,9 +261,10 @@ class _Reader:
             return found[0].buffer
         return RawArgument(data=bytes(plain).hex(), addresses=tuple(found))
 
-    def _fill(self, one: RecordedFill, other: RecordedFill) -> Fill:
+    def _fill(self, one: RecordedFill, other: RecordedFill) -> Iterator[Fill | Copy]:
         number, offset = self._place("a fill", one.fill, other.fill)
-        if (one.data, one.bytes) != (other.data, other.bytes):
+        parts = parts_of(one, other)
+        if parts is None:
             held = bytes.fromhex(one.data)
             places = (self._looks_up(held, at) for at in range(0, len(held) - 7, 8))
             if any(places):
@@ -214,7 +276,14 @@ class _Reader:
                 )
             raise unstable("it copies other data to the device")
         target, variable = self._target(number, "a fill")
-        return Fill(target=target, data=one.data, offset_bytes=offset, size_bytes=one.bytes, variable=variable)
+        for start, end, data in parts:
+            there, many = offset + start, end - start
+            if data is not None:
+                yield Fill(target=target, data=data, offset_bytes=there, size_bytes=many, variable=variable)
+                continue
+            self.undefined_bytes = max(self.undefined_bytes, many)
+            source = self.undefined
+            yield Copy(source=source, target=target, target_offset_bytes=there, size_bytes=many, variable=variable)
 
     def _copy(self, one: RecordedCopy, other: RecordedCopy) -> Copy:
         if one.bytes != other.bytes:
@@ -240,14 +309,34 @@ class _Reader:
         found = [self._looked_up(bases, each, word) for bases, each, word in self._both(one, other)]
         if found[0] is None or found[0] != found[1]:
             raise unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
+        if found[0][0] in self.first.of_others:
+            raise LiftRefusedError(
+                Status.REJECTED,
+                f"The host code keeps pointers of an earlier call: {place.removesuffix(',')} is a tensor that this "
+                "call was not given.",
+                "Take all pointers from the arguments anew at each call: each has tensors of its own.",
+            )
         return found[0]
 
-    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], Recording, int]]:
+    def addresses(self, one: RecordedLaunch, other: RecordedLaunch) -> Iterator[tuple[int, int, int]]:
+        """Those in the arguments of a launch: the parameter's number from 0 on, byte, and buffer."""
+        for parameter, (data, twin) in enumerate(zip(one.arguments, other.arguments, strict=False)):
+            for at in range(0, min(len(data), len(twin)) // 2 - 7, 8):
+                words = [bytes.fromhex(each[2 * at : 2 * at + 16]) for each in (data, twin)]
+                if words[0] != words[1] and (found := self.number_at(int.from_bytes(words[0], "little"))) is not None:
+                    yield parameter, at, found
+
+    def number_at(self, address: int) -> int | None:
+        """The buffer at an address of the first recording."""
+        found = self._looked_up(self.bases[0], self.first, address)
+        return None if found is None else found[0]
+
+    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], CallRecording, int]]:
         yield self.bases[0], self.first, one
         yield self.bases[1], self.second, other
 
     @staticmethod
-    def _looked_up(bases: list[tuple[int, int]], recording: Recording, word: int) -> tuple[int, int] | None:
+    def _looked_up(bases: list[tuple[int, int]], recording: CallRecording, word: int) -> tuple[int, int] | None:
         at = bisect_right(bases, (word, len(bases)))
         if not at:
             return None
@@ -290,6 +379,13 @@ class _Reader:
             and not self.first.buffers[number].bytes % dtype.size_bytes
         ):
             self.dtypes.setdefault(number, dtype)
+
+
+def _without_padding(data: str, parameter: Parameter) -> str:
+    """The bytes of an argument, in hexadecimal, with 0 where the host leaves what was there before."""
+    for start, end in parameter.padding:
+        data = f"{data[: 2 * start]}{'00' * (end - start)}{data[2 * end :]}"
+    return data
 
 
 def _few(data: bytes) -> str:

@@ -4,6 +4,9 @@ Everything here is checked anew, since host code shares its process with the rec
 worst that it can win by that is a launch plan of its own making, which is judged as any plan that is submitted.
 """
 
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictInt, ValidationError
@@ -12,13 +15,30 @@ from common.contract import Status
 from common.wire import Wire
 from evaluator.stages.lift.binding import LiftRefusedError
 
-MAX_RECORDING_BYTES: Final = 8 << 20
-_MAX_STEPS: Final = 8192
-_MAX_BUFFERS: Final = 512
+MAX_RECORDING_BYTES: Final = 32 << 20
+_MAX_STEPS: Final = 5 * 5 * 4096
+"""Of four calls and what comes before them, with four times as many that order the others as there may be."""
+_MAX_BUFFERS: Final = 2048
+ORDINALS: Final = ("first", "second", "third", "fourth")
+TENSORS_OF_CALLS: Final = (0, 1, 0, 0)
+"""Which of two sets of tensors each call of one process gets. The second call shows what hangs on the tensors, the
+last two what is left once everything is known."""
+_SEED_BITS: Final = 63
+"""A seed is read as a signed number of 64 bits, and is not negative."""
 _Word = Annotated[StrictInt, Field(ge=0, lt=1 << 64)]
 _Extents = tuple[_Word, _Word, _Word]
 _Hex = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})*$")]
 _Name = Annotated[str, Field(max_length=4096, pattern=r"^[A-Za-z0-9_$.]*$")]
+
+
+def seeds_of_both() -> tuple[int, int]:
+    """What the made-up addresses of the two recordings of one call follow.
+
+    Every bit differs, and each buffer has one of them in its address: so none has the same address in both. Which of
+    the two recordings it is in, host code cannot tell from it.
+    """
+    seed = secrets.randbits(_SEED_BITS)
+    return seed, seed ^ ((1 << _SEED_BITS) - 1)
 
 
 class RecordedLaunch(Wire):
@@ -42,6 +62,8 @@ class RecordedFill(Wire):
     data: _Hex
     bytes: _Word
     stream: _Word
+    undefined: Annotated[StrictInt, Field(ge=0, le=255)] | None = None
+    """Of an upload from pinned memory: the byte that was there before anybody wrote."""
 
 
 class RecordedCopy(Wire):
@@ -51,6 +73,15 @@ class RecordedCopy(Wire):
     source: _Word
     bytes: _Word
     stream: _Word
+
+
+class RecordedOrder(Wire):
+    """What orders steps of several streams, or lets the host wait for them."""
+
+    order: Literal["record", "wait", "stream", "event", "device"]
+    """An event is recorded on a stream; a stream waits for an event; the host waits for a stream, an event, all."""
+    stream: _Word = 0
+    event: _Word = 0
 
 
 class RecordedFree(Wire):
@@ -72,25 +103,72 @@ class RecordedTensor(Wire):
 
     address: _Word
     type: Annotated[str, Field(max_length=32, pattern=r"^[A-Za-z0-9_]*$")]
-    """Its name in c10::ScalarType."""
+    """Its name in c10::ScalarType, or in Python."""
     shape: Annotated[tuple[_Word, ...], Field(max_length=32)]
     contiguous: bool
     on_device: bool
 
 
+class RecordedCall(Wire):
+    """One of the calls of a process."""
+
+    first_step: _Word
+    returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
+
+
 class Recording(Wire):
-    """All that one call did."""
+    """All that one process did: its initialisers, and then calls, each with all inputs and outputs of its set."""
 
     buffers: Annotated[tuple[RecordedBuffer, ...], Field(max_length=_MAX_BUFFERS)]
     steps: Annotated[
-        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree, ...], Field(max_length=_MAX_STEPS)
+        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder, ...],
+        Field(max_length=_MAX_STEPS),
     ]
     streams: _Word
-    returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
+    """How many there are. 0 is the default stream."""
+    non_blocking: Annotated[tuple[_Word, ...], Field(max_length=_MAX_STEPS)] = ()
+    """Those that the default stream does not wait for, nor they for it."""
+    calls: Annotated[tuple[RecordedCall, ...], Field(max_length=len(TENSORS_OF_CALLS))]
+
+    def call(self, number: int, tensors: int = 0) -> "CallRecording":
+        """One call by itself, from 0 on. `tensors`: how many of the buffers each set of tensors has."""
+        ends = [*(one.first_step for one in self.calls), len(self.steps)]
+        first = tensors * TENSORS_OF_CALLS[number]
+        order = [*range(first, first + tensors), *range(first), *range(first + tensors, len(self.buffers))]
+        places = {old: new for new, old in enumerate(order)}
+        freed = (step.free for step in self.steps[: ends[number]] if isinstance(step, RecordedFree))
+        return CallRecording(
+            tuple(self.buffers[old] for old in order),
+            tuple(
+                step.model_copy(update={"free": places.get(step.free, step.free)})
+                if isinstance(step, RecordedFree)
+                else step
+                for step in self.steps[ends[number] : ends[number + 1]]
+            ),
+            self.calls[number].returned,
+            frozenset(places[one] for one in freed if one in places),
+            frozenset(range(tensors, 2 * tensors)),
+            self.non_blocking,
+        )
+
+
+@dataclass(frozen=True)
+class CallRecording:
+    """All that one call did. Its own tensors are the first of the buffers."""
+
+    buffers: Sequence[RecordedBuffer]
+    steps: Sequence[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder]
+    returned: Sequence[RecordedTensor] = ()
+    freed: frozenset[int] = frozenset()
+    """Buffers that were given back before it."""
+    of_others: frozenset[int] = frozenset()
+    """Tensors of another set, which are none of its own."""
+    non_blocking: Sequence[int] = ()
 
 
 Reason = Literal[
     "host_access",
+    "pinned_access",
     "host_reads",
     "host_address",
     "not_covered",
@@ -102,6 +180,8 @@ Reason = Literal[
     "no_kernel",
     "no_variable",
     "no_stream",
+    "no_event",
+    "too_many_orders",
     "too_many_steps",
     "too_many_buffers",
     "too_large_buffer",
@@ -118,6 +198,8 @@ class Refusal(Wire):
     name: _Name
     number: StrictInt
     text: Annotated[str, Field(max_length=400)] = ""
+    call: Annotated[StrictInt, Field(ge=0, le=len(TENSORS_OF_CALLS))] = 0
+    """In which call, from 1 on; 0 before the first."""
 
 
 class _Refused(Wire):
@@ -143,6 +225,19 @@ def recording_of(text: bytes) -> Recording | Refusal:
 
 def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
     """What a refusal means for a submission; `kernels` are names by symbol."""
+    return in_call(_ruling_of(refusal, kernels), refusal.call - 1)
+
+
+def in_call(refused: LiftRefusedError, number: int) -> LiftRefusedError:
+    """The same with the call, from 0 on, in which it was; the first goes without saying."""
+    if number < 1:
+        return refused
+    ruling = refused.ruling
+    message = f"{ruling.message.removesuffix('.')} (in its {ORDINALS[number]} call in one process)."
+    return LiftRefusedError(ruling.status, message, ruling.hint)
+
+
+def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
     name, number = refusal.name or "a runtime function", refusal.number
     kernel = kernels.get(refusal.name, refusal.name or "a function")
     unsupported = "It was not judged, so there is no reward."
@@ -157,6 +252,13 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 Status.UNSUPPORTED,
                 f"The host code {how}. It is only recorded, so there is no data that it could look at.",
                 f"Leave the data on the device: decide in kernels, and by sizes alone on the host. {unsupported}",
+            )
+        case "pinned_access":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                "The host code reads or writes pinned memory that a kernel was given before. It is only recorded, so "
+                "what the kernel leaves there cannot be known.",
+                f"Give kernels memory of the device, and copy to it. {unsupported}",
             )
         case "not_covered":
             return LiftRefusedError(
@@ -183,8 +285,8 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 f"The host code copies {number} bytes of its own to the device: a plan may bring 65536.",
                 f"Compute tables in a kernel. {unsupported}",
             )
-        case "too_many_steps" | "too_many_buffers":
-            what = "launches, fills and copies" if refusal.why == "too_many_steps" else "allocations"
+        case "too_many_steps" | "too_many_orders" | "too_many_buffers":
+            what = _COUNTED[refusal.why]
             return LiftRefusedError(
                 Status.INVALID_SUBMISSION,
                 f"The host code makes more than {number} {what}.",
@@ -197,10 +299,10 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         case "shared_memory":
             return LiftRefusedError(
                 Status.RUNTIME_ERROR,
-                f"The launch of {kernel} asks for {number} bytes of dynamic shared memory, more than the kernel is "
-                "allowed: a GPU does not launch it.",
-                "Above 48 KiB call cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
-                "first.",
+                f"The launch of {kernel} asks for {number} bytes of static and dynamic shared memory together, more "
+                "than the kernel is allowed: a GPU does not launch it.",
+                "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
+                "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
             )
         case "no_kernel":
             return LiftRefusedError(
@@ -216,13 +318,19 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
         "freed": f"{name} is given memory that was freed",
         "out_of_bounds": f"{name} goes beyond the end of its buffer",
         "no_variable": f"{name} is given something that is no `__device__` or `__constant__` variable",
-        "no_stream": "a launch names a stream that nobody has made",
+        "no_stream": f"{name} is given a stream that was never created, or that was destroyed",
+        "no_event": f"{name} is given an event that was never created, or that was destroyed",
     }[refusal.why]
     return LiftRefusedError(
         Status.RUNTIME_ERROR, f"In the host code {said}.", "Check each runtime call's result, and its arguments."
     )
 
 
+_COUNTED: Final = {
+    "too_many_steps": "launches, fills and copies",
+    "too_many_orders": "records of events, and waits",
+    "too_many_buffers": "allocations",
+}
 _DIRECTIONS: Final = {
     0: "cudaMemcpyHostToHost",
     1: "cudaMemcpyHostToDevice",

@@ -25,6 +25,17 @@ _WARM_UPS: Final = 3
 _LONG_US: Final = 20_000.0
 """A launch that takes so long needs no second warm-up: what the first one of a program has to itself (its code, the
 pages of its buffers, clocks that rise) is a millisecond or two."""
+_KEPT_FROM: Final = 3
+"""With so many launches timing ends with what it has when its time is up: two have a spread, the third says whether
+one of them was disturbed. Before, it goes on: four launches, each of the time of one run, take all of it once."""
+_HANGS_BEYOND: Final = 4.0
+"""A launch that was ended after more than so many times what the longest before it took hangs; one of a slow kernel
+is ended because it met a busy machine."""
+_BASELINE_MOST: Final = 8
+"""Runs of the baseline beside one launch that takes long: its median is known with few launches then. Eight make its
+interval narrower by 2.8; more of the same moment would say little more."""
+_BASELINE_RUN_US: Final = 500.0
+"""What a run of the baseline takes beside its own time: flushing the L2, waiting until all is queued, the events."""
 _EMPTY_PLANS: Final = 5
 _EMPTY_PLAN_EVERY: Final = 4
 _PATIENCE: Final = 60
@@ -140,19 +151,29 @@ class _TimingHarness:
         self.baseline_timer: Callable[[], Reading] | None = None
         self.unread: Reading | None = None
         """A counted run of the baseline that may still be going on: the next contents are drawn behind it."""
+        self.baseline_run_us = 0.0
         self.warm_ups = 0
         self.next_check = 0
         self.printed = False
         self.long = False
         """Whether a launch takes so long that looking at each one costs little beside it."""
         self.looked_last = False
+        self.left_s = settings.run_timeout_s
+        """Of the time of all launches; each of them has the time of one run."""
+        self.longest_s = 0.0
+        self.cut_off = False
+        """Whether the last launch was ended, and the runner with it, when enough were there to say what they say."""
         self.checks = 0
         self.checks_s = 0.0
         self.empty = [self._times(session.run(_EMPTY)) for _ in range(_EMPTY_PLANS)]
 
     def enough(self) -> bool:
         """Whether more launches would say nothing new, or the time is up."""
-        if self.examination.left_s <= 0 and self.times:
+        if self.cut_off:
+            return True
+        # One more launch, and the last look where this one was not looked at.
+        wanted_s = self.longest_s * (1 if self.looked_last else 2)
+        if self.left_s < wanted_s and len(self.times) >= _KEPT_FROM:
             return True
         launches, most = len(self.times), self.settings.max_launches
         if launches % _LOOK_EVERY and launches not in (FEWEST_LAUNCHES, most):
@@ -163,12 +184,15 @@ class _TimingHarness:
         return launches >= min(_PATIENCE, most) or clocks_agree(self._clocks()) is None
 
     def launch(self) -> Ruling | None:
-        """One launch of the plan and one of the baseline on fresh inputs; the first few are not counted."""
+        """One launch of the plan on fresh inputs and the baseline beside it; the first few are not counted."""
         # Which launches are verified is secret, because a kernel could tell the timed ones by their size.
         checked = self.next_check == 0 or (self.baseline_timer is None and self.given is None)
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
         outcome = self._executed(inputs, checked)
         self._read()
+        if self._is_cut_off(outcome):
+            self.cut_off = True
+            return None
         ruling = self.examination.fault_ruling(outcome, self.trial)
         if ruling is None and checked:
             ruling = self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
@@ -183,10 +207,11 @@ class _TimingHarness:
         if self.warm_ups < _WARM_UPS:
             self.warm_ups = _WARM_UPS if self.long else self.warm_ups + 1
             if reading is not None:
-                reading()
+                self.baseline_run_us = reading()
         else:
             self.times.append(times)
             self.unread = reading
+            self._repeat_baseline(times[0])
             if len(self.times) % _EMPTY_PLAN_EVERY == 0:
                 self.empty.append(self._times(self.session.run(_EMPTY)))
         return None
@@ -194,11 +219,22 @@ class _TimingHarness:
     def _executed(self, inputs: Arrays, look: bool) -> RunOutcome:
         """One run of the plan, with nothing else on the device; a sketch looks at its answer by itself."""
         trial = self.trial if look and self.problem.sketch is None else None
+        self.examination.left_s = self.examination.limit_s
         began_s = time.monotonic()
         outcome = self.examination.execute(self.sized_plan, inputs, POISON, look=look, wanted_by=trial, quiet=True)
         if outcome.looked is not None and outcome.times_us is not None:
             self.checks_s += time.monotonic() - began_s - outcome.times_us[2] / 1e6
+        took_s = self.examination.limit_s - self.examination.left_s
+        self.left_s -= took_s
+        if outcome.fault is None:
+            self.longest_s = max(self.longest_s, took_s)
         return outcome
+
+    def _is_cut_off(self, outcome: RunOutcome) -> bool:
+        """Whether a launch was ended that would have ended by itself, and there are enough without it."""
+        if outcome.fault is None or outcome.fault.kind != "watchdog" or len(self.times) < _KEPT_FROM:
+            return False
+        return self.longest_s * _HANGS_BEYOND >= self.examination.run_limit_s
 
     def _baseline_started(self, outcome: RunOutcome) -> Reading:
         if self.baseline_timer is None:
@@ -207,16 +243,27 @@ class _TimingHarness:
             self.baseline_timer = self.baseline.timer(self.problem, there, self.sizes)
         return self.baseline_timer()
 
+    def _repeat_baseline(self, launch_us: float) -> None:
+        """Run the baseline again beside a launch that takes long: as often as that costs no more than the launch."""
+        if self.baseline_timer is None or self.given is not None:
+            return
+        runs = min(_BASELINE_MOST, int(launch_us / (self.baseline_run_us + _BASELINE_RUN_US)))
+        for _ in range(runs - 1):
+            self._read()
+            self.unread = self.baseline_timer()
+
     def last_look(self) -> Ruling | None:
         """One more launch, verified and not counted: it also shows what the others wrote outside of their buffers.
 
-        None where the last one was looked at in any case.
+        None where the last one was looked at in any case, or was ended: then there is nothing to look at any more.
         """
         self._read()
-        if self.looked_last:
+        if self.looked_last or self.cut_off:
             return None
         inputs = self.trial.distribution.draw(self.rng, self.sizes)
         outcome = self._executed(inputs, True)
+        if self._is_cut_off(outcome):
+            return None
         return self.examination.intact(outcome, self.trial, inputs) or self._check(inputs, outcome)
 
     def checked(self) -> tuple[Trial, ...]:

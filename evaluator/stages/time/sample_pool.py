@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluator.disk_cache import Cache, key_of
 from evaluator.stages.time.statistics import Measurement, Pooled
@@ -16,8 +17,17 @@ from evaluator.stages.time.statistics import Measurement, Pooled
 MAX_SAMPLES = 400
 """Of each kind, for each key."""
 
-Sample = tuple[str, float]
-"""A lot (hexadecimal) and a time in microseconds."""
+
+class Sample(NamedTuple):
+    """One time, and where it comes from."""
+
+    lot: str
+    """Hexadecimal."""
+    evaluation: str
+    """A hash of its name."""
+    number: int
+    """Which of its samples."""
+    time_us: float
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class TimingKey:
         """The key of the cache."""
         sizes = json.dumps(dict(self.sizes), sort_keys=True)
         named = (self.canonical_ptx_sha256, self.plan_sha256, self.problem, self.problem_version, sizes)
-        return key_of("timing", *named, self.device_uuid, self.driver, self.compared_with)
+        return key_of("timing in order", *named, self.device_uuid, self.driver, self.compared_with)
 
 
 class TimingPool:
@@ -46,6 +56,7 @@ class TimingPool:
 
     Of more than MAX_SAMPLES those with the smallest lots stay. A lot is a hash of the evaluation's name and the
     sample's number, so what stays is a fair draw from all evaluations, and the same in whatever order they came.
+    Samples of one evaluation stay together, in the order in which they were measured: neighbours may be alike.
     """
 
     def __init__(self, folder: Path, capacity_bytes: int = 256 << 20) -> None:
@@ -75,11 +86,7 @@ class TimingPool:
             return {"samples": json.dumps(merged).encode()}
 
         pool = _read(self._cache.update(key.hash, merge))
-        return Pooled(
-            tuple(time_us for _, time_us in pool.event),
-            tuple(time_us for _, time_us in pool.baseline),
-            pool.evaluations,
-        )
+        return Pooled(_in_order(pool.event), _in_order(pool.baseline), pool.evaluations)
 
 
 @dataclass(frozen=True)
@@ -93,12 +100,21 @@ def _read(entry: Mapping[str, bytes] | None) -> _Pool:
     if entry is None:
         return _Pool()
     kept = json.loads(entry["samples"])
-    event, baseline = (tuple((lot, time_us) for lot, time_us in kept[kind]) for kind in ("event", "baseline"))
+    event, baseline = (tuple(Sample(*sample) for sample in kept[kind]) for kind in ("event", "baseline"))
     return _Pool(event, baseline, kept["evaluations"])
 
 
+def _in_order(samples: Iterable[Sample]) -> tuple[float, ...]:
+    return tuple(one.time_us for one in sorted(samples, key=lambda one: (one.evaluation, one.number)))
+
+
 def _lots(evaluation: str, kind: str, times_us: Iterable[float]) -> list[Sample]:
+    name = hashlib.sha256(evaluation.encode()).hexdigest()[:16]
     return [
-        (hashlib.sha256(f"{evaluation}/{kind}/{number}".encode()).hexdigest()[:16], float(time_us))
+        Sample(_lot(f"{evaluation}/{kind}/{number}"), name, number, float(time_us))
         for number, time_us in enumerate(times_us)
     ]
+
+
+def _lot(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

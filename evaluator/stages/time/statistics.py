@@ -4,21 +4,19 @@ Three clocks time each launch of a plan: events on the GPU, the launching host's
 own. The verdict's latency is the events' median; the other two witness that nothing ran outside the events.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.contract import BaselineTime, DeviceState, Phase, Status, Timing
 from evaluator.errors import Ruling
+from evaluator.stages.time.dependence import interval
 from evaluator.stages.time.roofline import Roofline
 from evaluator.stages.time.stopping import MIN_LAUNCHES, ranks
 
 CONFIDENCE = 0.95
-RESAMPLES = 1000
 EVENT_RESOLUTION_US = 0.5
 """Of CUDA events, `cuEventElapsedTime` in the CUDA Driver API; some devices tick faster, which their samples show."""
 
@@ -165,18 +163,17 @@ def summarise(
     """What a verdict says about the speed. `roofline` None: the device's peaks or the problem's work are not known.
     `null_us`: of times by the referee's clock, what was subtracted; then `resolution_us` is the step of that clock.
 
-    The interval is the percentile bootstrap of the ratio of medians, both sets resampled independently (Efron and
-    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13), and wider by half a step of the clock at each
-    median. Its seed is made from the samples, so the same samples give the same verdict in any order. No sample is
-    left out. With fewer than 10 launches of either the interval is the whole range of the samples.
+    The interval is the percentile bootstrap of the ratio of medians, both sets resampled independently, neighbours
+    together (`dependence`), and wider by half a step of the clock at each median. Its seed is made from the samples,
+    so the same samples in the same order give the same verdict. No sample is left out.
     """
     pooled = pooled or Pooled(measurement.event_us, measurement.baseline_us)
     # Rounded first, so that a reader of the verdict can compute the same from the samples in it.
     pooled = Pooled(_rounded(pooled.event_us), _rounded(pooled.baseline_us), pooled.evaluations)
-    event, baseline = np.sort(pooled.event_us), np.sort(pooled.baseline_us)
+    event, baseline = np.array(pooled.event_us), np.array(pooled.baseline_us)
     latency, reference = float(np.median(event)), float(np.median(baseline))
     speedup = reference / latency
-    low, high, stderr = _interval(event, baseline, confidence)
+    found = interval(event, baseline, confidence)
     step_us = [
         _resolution_us(each) if resolution_us is None else resolution_us
         for each in (pooled.event_us, pooled.baseline_us)
@@ -188,11 +185,11 @@ def summarise(
         latency_us=latency,
         baseline_us=reference,
         speedup=speedup,
-        speedup_low=min(low, speedup) / widening,
-        speedup_high=max(high, speedup) * widening,
+        speedup_low=min(found.low, speedup) / widening,
+        speedup_high=max(found.high, speedup) * widening,
         confidence=confidence,
         # A value rounded to steps is off by step / sqrt(12) in the mean square.
-        speedup_stderr=math.hypot(stderr, *(speedup * step / math.sqrt(12) for step in steps)),
+        speedup_stderr=math.hypot(found.stderr, *(speedup * step / math.sqrt(12) for step in steps)),
         compared_with=measurement.compared_with,
         baselines=measurement.baselines,
         sizes=dict(measurement.sizes),
@@ -215,7 +212,7 @@ def summarise(
         null_us=null_us,
         resolution_us=resolution_us,
         device=measurement.device,
-        notes=(*measurement.notes, *_notes(measurement, speedup, (low, high), max(steps), sol_us)),
+        notes=(*measurement.notes, *_notes(measurement, speedup, (found.low, found.high), max(steps), sol_us)),
     )
 
 
@@ -280,33 +277,6 @@ def _resolution_us(samples: Sequence[float]) -> float:
     return min(float(steps.min()), EVENT_RESOLUTION_US) if steps.size else EVENT_RESOLUTION_US
 
 
-def _interval(
-    event: NDArray[np.float64], baseline: NDArray[np.float64], confidence: float
-) -> tuple[float, float, float]:
-    """Low end, high end and standard error of the ratio of medians; the samples are sorted."""
-    if min(len(event), len(baseline)) < MIN_LAUNCHES:
-        low, high = float(baseline[0] / event[-1]), float(baseline[-1] / event[0])
-        return low, high, (high - low) / 2
-    # Slow to import, and needed only where a GPU has timed something.
-    from scipy.stats import bootstrap
-
-    seed = hashlib.sha256(event.tobytes() + b"/" + baseline.tobytes()).digest()
-    found = bootstrap(
-        (baseline, event),
-        lambda one, other, axis: np.median(one, axis=axis) / np.median(other, axis=axis),
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        confidence_level=confidence,
-        method="percentile",
-        rng=np.random.default_rng(int.from_bytes(seed, "little")),
-    )
-    return (
-        float(found.confidence_interval.low),
-        float(found.confidence_interval.high),
-        float(found.standard_error),
-    )
-
-
 def _notes(
     measurement: Measurement, speedup: float, interval: tuple[float, float], step: float, sol_us: float | None
 ) -> list[str]:
@@ -314,8 +284,8 @@ def _notes(
     least = min(len(measurement.event_us), len(measurement.baseline_us))
     if least < MIN_LAUNCHES:
         found.append(
-            f"Only {least} launches were made, because the time was up or the reward is known well enough: the "
-            "interval is the whole range of the samples."
+            f"Only {least} launches were made, because they take long, the time was up or the reward is known well "
+            "enough: the interval is at least the whole range of the samples."
         )
     for name, samples in (("submission", measurement.event_us), ("baseline", measurement.baseline_us)):
         if drift := _drift(samples):

@@ -80,6 +80,7 @@ class Examination:
         self.costs: list[tuple[float, int, int]] = []
         """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
         self.left_s = self.limit_s = settings.run_timeout_s
+        self.run_limit_s = self.limit_s * (1.0 if session.counts_instructions else _ONE_RUN)
         self.registers = FreeRegisters(session.free_registers, seed)
         self.weak_memory = WeakMemory(session.shares_memory, seed)
         self.instruction_limit = 0
@@ -106,6 +107,8 @@ class Examination:
         self.jitter = seed
         self._turns = PoisonTurns(seed)
         self._other_poison = POISON
+        self.inputs: Arrays = {}
+        """Those of the last trial."""
         self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
 
     def verified(self, ruling: Ruling | None) -> Verified:
@@ -141,7 +144,7 @@ class Examination:
         `following`: the trial that comes next, whose inputs can be drawn while this one's program runs.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        inputs = self.contents.inputs(trial, following)
+        inputs = self.inputs = self.contents.inputs(trial, following)
         ruling = self._examine(trial, sized_plan, inputs)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
 
@@ -334,9 +337,7 @@ class Examination:
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
-        own_s = _OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s
-        if not self.session.counts_instructions:
-            own_s = min(own_s, self.limit_s * _ONE_RUN)
+        own_s = min(_OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s, self.run_limit_s)
         wanted = partial(self.contents.wanted, wanted_by, sized_plan, inputs) if wanted_by else None
         run = PlanRun(
             buffers,

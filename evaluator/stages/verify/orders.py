@@ -2,6 +2,8 @@
 
 Last of all, on fresh inputs of sizes that were right in the usual order. Where blocks share memory on purpose, every
 second schedule has memory as weak as the PTX ISA allows it too (weak_memory.py).
+
+What host code gives to several streams is run in other orders of its steps too, with each trial.
 """
 
 import hashlib
@@ -37,6 +39,11 @@ _DRAWS: Final = 8
 _WAITING_HINT: Final = (
     "What a thread waits for must come in any order of blocks and warps: take several locks in one order, and let "
     "nobody wait for a thread that may wait for it."
+)
+
+_STREAM_HINT: Final = (
+    "Let the stream that needs the result wait for it: cudaEventRecord(event, first) and cudaStreamWaitEvent(second, "
+    "event), or launch both on one stream."
 )
 
 
@@ -164,3 +171,25 @@ def _drawn(seed: int, place: str) -> Iterator[int]:
         digest = hashlib.sha256(f"schedule {seed} {place} {number}".encode()).digest()
         random = int.from_bytes(digest[:4], "little")  # short enough to be named
         yield random | 1 if number % 2 else random & ~1 or 2
+
+
+def other_stream_orders(examination: Examination, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
+    """A trial that was right, on the same inputs in each order that the streams of its host code leave open."""
+    for order in sized_plan.orders:
+        turned = replace(sized_plan, steps=tuple(sized_plan.steps[step] for step in order.steps), orders=())
+        outcome = examination.execute(turned, examination.inputs, POISON)
+        if is_ours(outcome.fault):
+            assert outcome.fault is not None
+            told = f"not judged with streams in another order: {sentence(outcome.fault, 0)}"
+            examination.warnings[told] = None
+            return None
+        if examination.is_right(outcome, trial, turned, examination.inputs):
+            continue
+        examination.trials.pop()  # as it passed
+        ruling = examination.intact(outcome, trial, examination.inputs)
+        if ruling is None:
+            ruling = examination.judge(trial, examination.inputs, turned.tensors(outcome.contents))
+        if ruling is not None:
+            message = f"On a GPU {order.said}. So run, the answer is wrong. {ruling.message}"
+            return replace(ruling, status=Status.INCORRECT, message=message, hint=_STREAM_HINT)
+    return None

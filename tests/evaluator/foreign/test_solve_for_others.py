@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import Reference, Settings, grade
+from assay import Reference, Settings, Status, grade
 
 REFERENCES = Path(__file__).parent / "references"
 IN_PLACE = """
@@ -72,3 +72,64 @@ def test_what_is_read_and_written_has_the_inputs_contents_at_first():
     assert (verdict.compile.lifting.launches, verdict.compile.lifting.copies) == (1, 1)
     wrong = grade(SOLVE_IN_PLACE.replace("* factor", "* 2.0f"), reference, "sim", settings=QUICK)
     assert wrong.status == "incorrect"
+
+
+COUNTED = """
+import ctypes
+
+import torch
+from core.challenge_base import ChallengeBase
+
+
+class Challenge(ChallengeBase):
+    name = "How many are positive"
+
+    def reference_impl(self, data, many, N):
+        many[0] = (data > 0).sum()
+
+    def get_solve_signature(self):
+        return {
+            "data": (ctypes.POINTER(ctypes.c_float), "in"),
+            "many": (ctypes.POINTER(ctypes.c_int), "out"),
+            "N": (ctypes.c_int, "in"),
+        }
+
+    def generate_example_test(self):
+        return {"data": torch.ones(3), "many": torch.empty(1, dtype=torch.int32), "N": 3}
+
+    def generate_performance_test(self):
+        N = 5000
+        many = torch.zeros(1, device="cuda", dtype=torch.int32)
+        return {"data": torch.empty(N, device="cuda").uniform_(-2.0, 2.0), "many": many, "N": N}
+"""
+SOLVE_COUNTED = """
+__global__ void count(const float* data, int* many, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && data[i] > 0.0f) atomicAdd(many, 1);
+}
+
+extern "C" void solve(const float* data, int* many, int n) { count<<<(n + 255) / 256, 256>>>(data, many, n); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("stated", "status"),
+    [("torch.zeros", Status.PASSED), ("torch.empty", Status.INCORRECT)],
+    ids=["zeros", "anything"],
+)
+def test_an_output_holds_zeros_at_first_where_the_performance_test_makes_it_so(stated, status):
+    text = COUNTED.replace("torch.zeros", stated)
+    verdict = grade(SOLVE_COUNTED, Reference(name="challenge.py", text=text), "sim", settings=QUICK)
+    assert verdict.status is status, verdict.message
+    assert verdict.compile.lifting.launches == 1
+
+
+def test_tensaras_outputs_hold_zeros_at_first():
+    source = (REFERENCES / "tensara/damped_solution.cu").read_text()
+    source = source.replace("sum += matrix", "result[row] += damping * matrix").replace(
+        "result[row] = damping * sum;", ""
+    )
+    verdict = grade(source, REFERENCES / "tensara/def.py", "sim", settings=QUICK)
+    assert verdict.status == "passed", verdict.message
+    assert (verdict.compile.lifting.launches, verdict.compile.lifting.fills) == (1, 1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.config.reading import ALIASES, as_yaml, described, find_config, load_config, ready_files
-from trainer.config.schema import AlgorithmSection, TrainingConfig
+from trainer.config.schema import AlgorithmSection, FlowSection, TrainingConfig
 from trainer.data import corpus
 from trainer.errors import ConfigurationError
 
@@ -61,8 +61,10 @@ def test_a_ready_file_is_named_by_model_algorithm_and_size(name):
     assert size == (f"{config.resources.gpus_per_node}gpu" if config.resources.gpus_per_node else "cpu")
 
 
-def test_the_requirements_file_says_what_the_defaults_are():
-    assert load_config("requirements") == TrainingConfig(name="requirements")
+def test_the_requirements_file_says_what_the_defaults_are_but_where_a_measurement_said_otherwise():
+    measured = FlowSection(credit=True, single_turn_steps=0)
+    assert load_config("requirements") == TrainingConfig(name="requirements", flow=measured)
+    assert (FlowSection().credit, FlowSection().single_turn_steps) == (False, 12)
 
 
 @pytest.mark.parametrize("name", READY)

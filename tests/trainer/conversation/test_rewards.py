@@ -132,15 +132,15 @@ def test_what_mends_a_wrong_kernel_gains_all_that_it_is_worth():
     assert broken.value < 0
 
 
-def test_the_figures_of_the_requirements_are_the_defaults():
+def test_the_figures_of_the_requirements_are_those_of_shared_credit():
     answers = [wrapped(kernel(name)) for name in ("wrong_0", "pass_0")]
     conversation = played(answers, settings=EpisodeSettings(flow=Flow(2), turn_tokens=10_000))
     wrong, right = (attempt.value for attempt in conversation.attempts)
     first, second = credits_of(conversation, CreditSettings())
     assert first.value == pytest.approx(0.3 * wrong + 0.7 * right * 0.9)
     assert second.value == pytest.approx(0.3 * right + 0.7 * right)
-    assert credit_settings(FlowSection()) == CreditSettings()
-    assert credit_settings(FlowSection(credit=False)).shared is False
+    assert credit_settings(FlowSection(credit=True)) == CreditSettings()
+    assert credit_settings(FlowSection()).shared is False
     assert credit_settings(FlowSection(optimizer_earns="gain")).gain is True
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -142,6 +143,24 @@ def test_who_does_not_come_back_is_a_fault_with_the_evaluations_id():
         fault = asyncio.run(cut_off())
     assert fault.evaluation_id in small.submissions
     assert "no useful answer" in str(fault)
+
+
+def test_an_evaluator_that_becomes_ten_times_slower_costs_time_and_no_verdict():
+    with served(grading_s=0.06) as (small, url):
+
+        async def judged():
+            # An answer that it is not done yet is an answer, however often it comes.
+            async with EvaluatorOracle(AsyncClient(url, wait_s=0.1, patience_s=0.5)) as oracle:
+                found = [await oracle.evaluate(submission(number)) for number in range(3)]
+                small.grading_s *= 10
+                began_s = time.monotonic()
+                found += await asyncio.gather(*(oracle.evaluate(submission(number)) for number in range(3, 6)))
+                return found, time.monotonic() - began_s, oracle.counts
+
+        found, took_s, counts = asyncio.run(judged())
+    assert [one.verdict.message for one in found] == [f"verdict of {submission(i).source}" for i in range(6)]
+    assert took_s > 0.5
+    assert (counts.asked, counts.judged, counts.faults, counts.retried) == (6, 6, 0, 0)
 
 
 def test_an_evaluator_that_is_not_there_is_waited_for_and_then_said(monkeypatch):

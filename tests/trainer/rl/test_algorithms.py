@@ -1,5 +1,7 @@
-"""A step of GRPO and one of DAPO, each as a whole run of verl on the CPU against a real service, from a model that
-was tuned: some of its kernels are right, and some are wrong. test_runner.py has PPO, with its critic.
+"""A step of GRPO and, going on from it, one of DAPO: whole runs of verl on the CPU against a real service, from a
+model that was tuned: some of its kernels are right, and some are wrong. test_runner.py has PPO, with its critic.
+
+Half of what a start of verl costs is its process and Ray, which the two runs share.
 """
 
 from statistics import fmean
@@ -18,6 +20,7 @@ from trainer.rl.sequences import credited
 
 pytestmark = pytest.mark.timeout(900)
 
+ALGORITHMS = ("grpo", "dapo")
 PROBLEMS = ("vector_add", "relu")
 SETTINGS = (
     "agents.optimizer=null",
@@ -28,6 +31,8 @@ SETTINGS = (
     "rollout.turn_tokens=128",
     # Longer answers than most, so that some lose nothing.
     "algorithm.overlong_tokens=96",
+    # Both are looked at.
+    "checkpointing.keep=2",
 )
 
 
@@ -40,33 +45,48 @@ def tuned(tmp_path_factory, faces):
     return sft.prepare_policy(config, "generator", tasks, tmp_path_factory.mktemp("tuned"))
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "dapo"])
-def test_a_run_learns_by_comparing_the_candidates_of_a_task(algorithm, tuned, tmp_path, service):
-    settings = (*SETTINGS, f"algorithm.name={algorithm}")
-    folder = tmp_path / "run"
-    summary = started(tuned, service.url, folder, 1, *settings)
-    assert (summary["steps"], summary["left_out"], summary["failures"]) == (1, 0, 0)
-    (line,) = [line for line in read_measures(folder) if line["kind"] == "train"]
+@pytest.fixture(scope="module")
+def learned(tuned, tmp_path_factory, service):
+    """A run's folder and the summaries of its two starts, of which the second has another algorithm."""
+    folder = tmp_path_factory.mktemp("algorithms") / "run"
+    starts = [(step, *SETTINGS, f"algorithm.name={name}") for step, name in enumerate(ALGORITHMS, start=1)]
+    return folder, started(tuned, service.url, folder, *starts)
+
+
+def test_both_runs_end_and_the_second_goes_on_from_the_first(learned):
+    _, summaries = learned
+    assert [(one["steps"], one["resumed_from"]) for one in summaries] == [(1, None), (2, 1)]
+    assert [(one["left_out"], one["failures"]) for one in summaries] == [(0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_run_learns_by_comparing_the_candidates_of_a_task(algorithm, tuned, learned):
+    folder, _ = learned
+    step = 1 + ALGORITHMS.index(algorithm)
+    lines = [line for line in read_measures(folder) if line["kind"] == "train"]
+    assert [line["step"] for line in lines] == [1, 2]
+    line = lines[step - 1]
     assert line["generator/gradient_norm"] > 0
     assert "generator/value_loss" not in line, "a critic, which only PPO has"
-    checkpoint = Checkpoints(folder / "checkpoints").newest()
-    old, new = weights(tuned), weights(checkpoint.model("generator"))
-    assert any(not torch.equal(new[name], value) for name, value in old.items())
+    kept = Checkpoints(folder / "checkpoints").kept()
+    models = [tuned, *(one.model("generator") for one in kept)]
+    before, after = (weights(model) for model in models[step - 1 : step + 1])
+    assert any(not torch.equal(after[name], value) for name, value in before.items())
 
-    config = load_config("cpu-demo", settings)
+    config = load_config("cpu-demo", [*SETTINGS, f"algorithm.name={algorithm}"])
     groups = {}
-    for one in transcripts.read_transcripts(folder / "transcripts" / "train-000001.jsonl"):
+    for one in transcripts.read_transcripts(folder / "transcripts" / f"train-{step:06d}.jsonl"):
         (value,) = credited(one.conversation, config)
         groups.setdefault(one.conversation.task.id, []).append((value, one.conversation.attempts[0]))
     assert all(len(group) == 4 for group in groups.values())
     # DAPO draws other tasks where all candidates count for the same, and charges long answers; GRPO does neither.
-    learned = [
+    counted = [
         value
         for group in groups.values()
         for value, _ in group
         if algorithm == "grpo" or len({round(value, 6) for value, _ in group}) > 1
     ]
-    assert line["generator/return_mean"] == pytest.approx(fmean(learned), abs=1e-5)
+    assert line["generator/return_mean"] == pytest.approx(fmean(counted), abs=1e-5)
     earned = [(value, attempt.value) for group in groups.values() for value, attempt in group]
     assert {attempt.passed for group in groups.values() for _, attempt in group} == {True, False}
     if algorithm == "grpo":

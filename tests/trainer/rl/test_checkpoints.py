@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.errors import CheckpointError
-from trainer.rl.checkpoints import Checkpoints, read_checkpoint
+from trainer.rl.checkpoints import Checkpoints, loading_checkpoint, read_checkpoint
 
 
 def written(checkpoints, step, keep=3):
@@ -70,3 +70,25 @@ def test_one_that_cannot_be_read_is_refused(tmp_path, text):
     (folder / "state.json").write_text(text)
     with pytest.raises(CheckpointError, match="cannot be read"):
         read_checkpoint(folder)
+
+
+SHAPES = """ray::WorkerDict.actor_rollout_load_checkpoint() (pid=7)
+RuntimeError: size mismatch for model.embed_tokens.weight: the shapes [9, 64] and [8, 64] differ"""
+CUT_OFF = """ray::WorkerDict.critic_load_checkpoint() (pid=7)
+RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"""
+NO_MEMORY = """ray::WorkerDict.actor_rollout_load_checkpoint() (pid=7)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"""
+NO_MODEL = "ray::WorkerDict.actor_rollout_init_model() (pid=7)\nOSError: no such model"
+
+
+@pytest.mark.parametrize(
+    ("said", "blamed"), [(SHAPES, "size mismatch"), (CUT_OFF, "central directory"), (NO_MEMORY, ""), (NO_MODEL, "")]
+)
+def test_a_checkpoint_is_blamed_for_what_cannot_be_loaded_from_it_and_for_nothing_else(tmp_path, said, blamed):
+    found = written(Checkpoints(tmp_path), 1)
+    with pytest.raises(CheckpointError if blamed else RuntimeError) as caught, loading_checkpoint(found):
+        raise RuntimeError(said)
+    assert blamed in str(caught.value)
+    assert not blamed or str(found.folder) in str(caught.value)
+    with pytest.raises(RuntimeError, match=said.split("\n")[0][:12]), loading_checkpoint(None):
+        raise RuntimeError(said)

@@ -53,22 +53,27 @@ RUN = """
 import json, sys
 from dataclasses import asdict
 from trainer.config.reading import load_config
-from trainer.rl.runner import run
-settings = json.loads(sys.argv[1])
-agents = dict.fromkeys(("generator", "optimizer"), settings["model"])
-summary = run(load_config("cpu-demo", settings["config"]), agents=agents)
-print("SUMMARY" + json.dumps(asdict(summary), default=str))
+from trainer.rl import ray_session, runner
+from trainer.rl.settings import worker_environment
+asked = json.loads(sys.argv[1])
+configs = [load_config("cpu-demo", settings) for settings in asked["configs"]]
+agents = dict.fromkeys(("generator", "optimizer"), asked["model"])
+with ray_session.started(configs[0], worker_environment(configs[0])):
+    for config in configs:
+        summary = runner.run(config, agents=agents)
+        print("SUMMARY" + json.dumps(asdict(summary), default=str))
 """
 
 
-def started(model, url, folder, steps, *more):
-    where = (f"evaluator.url={url}", f"checkpointing.folder={folder}", f"algorithm.steps={steps}")
-    config = [*SETTINGS, *where, *more]
+def started(model, url, folder, *starts):
+    """Summaries of runs in one folder, one after another in one process. A start is its last step and settings."""
+    where = (f"evaluator.url={url}", f"checkpointing.folder={folder}")
+    configs = [[*SETTINGS, *where, f"algorithm.steps={steps}", *more] for steps, *more in starts]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     # A session of its own, with all of Ray in it: a kernel that shares the cores out by sessions gives it a share,
     # where otherwise everything that the tests start would have one together.
     done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps({"config": config, "model": str(model)})],
+        [sys.executable, "-c", RUN, json.dumps({"configs": configs, "model": str(model)})],
         env={**os.environ, "PYTHONPATH": path},
         cwd=folder.parent,
         capture_output=True,
@@ -77,8 +82,8 @@ def started(model, url, folder, steps, *more):
         start_new_session=True,
     )
     assert done.returncode == 0, done.stderr[-6000:]
-    line = next(line for line in done.stdout.splitlines() if line.startswith("SUMMARY"))
-    return json.loads(line.removeprefix("SUMMARY"))
+    lines = [line for line in done.stdout.splitlines() if line.startswith("SUMMARY")]
+    return [json.loads(line.removeprefix("SUMMARY")) for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +99,7 @@ def training(request, tmp_path_factory, service):
         models.make_tiny(made / "model", text, seed=0)
         # A Tester that is a model takes part; it has nothing to learn.
         tester = f"agents.tester.model_name={made / 'model'}"
-        summary = started(made / "model", service.url, made / "run", 2, tester)
+        (summary,) = started(made / "model", service.url, made / "run", (2, tester))
         (made / "summary.json").write_text(json.dumps(summary))
         # Moved when it is whole: another `make test` in this checkout may be doing the same.
         shutil.rmtree(kept.parent, ignore_errors=True)
@@ -171,7 +176,7 @@ def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(first, m
     assert any(line["kind"] == "held_out" and line["step"] == 2 for line in before)
     # The remedies for want of memory are for runs that have begun; so is a smaller learning rate.
     changed = ("algorithm.learning_rate=3e-4", "model.offload=true", "model.gradient_checkpointing=true")
-    summary = started(model, service.url, folder, 3, *changed)
+    (summary,) = started(model, service.url, folder, (3, *changed))
     assert (summary["resumed_from"], summary["steps"], summary["episodes"]) == (2, 3, 12)
     lines = read_measures(folder)
     assert lines[: len(before)] == before

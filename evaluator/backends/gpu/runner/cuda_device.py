@@ -135,6 +135,8 @@ class CudaDevice:
         self._flush: driver.SharedMemory | None = None
         self._module: Any = None
         self._functions: dict[str, Any] = {}
+        self._dynamic_bytes: dict[str, int] = {}
+        """Of shared memory, that launches of each kernel were allowed; its static memory counts beside it."""
         self.facts: dict[str, Any] = {
             "init_ms": (begun_us - started_us) / 1000,
             "context_ms": (made_us - begun_us) / 1000,
@@ -161,6 +163,7 @@ class CudaDevice:
     def load(self, image: bytes, attributes: bool) -> None:
         with _faults("loading the program"):
             self._functions.clear()
+            self._dynamic_bytes.clear()
             self._module = driver.CudaModule(image) if attributes else cuda.module_from_buffer(image)
 
     def prepare(self, steps: list[dict[str, Any]]) -> Callable[[], None]:
@@ -212,7 +215,9 @@ class CudaDevice:
         if symbol not in self._functions:
             self._functions[symbol] = self._module.get_function(symbol)
         function = self._functions[symbol]
-        if shared_bytes > 48 << 10:
+        # A launch is prepared before others run, which must keep what they were allowed.
+        if shared_bytes > self._dynamic_bytes.get(symbol, 0):
+            self._dynamic_bytes[symbol] = shared_bytes
             function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
         return lambda: function._launch_kernel(grid, block, packed, shared_bytes, None)
 
@@ -246,6 +251,7 @@ class CudaDevice:
     def unload(self) -> None:
         with _faults("removing the program"):
             self._functions.clear()
+            self._dynamic_bytes.clear()
             if isinstance(self._module, driver.CudaModule):
                 self._module.unload()
             self._module = None

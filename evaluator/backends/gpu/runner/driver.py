@@ -136,6 +136,8 @@ class CudaModule:
     def __init__(self, image: bytes) -> None:
         self._module = _checked("cuModuleLoadData", driver.cuModuleLoadData(image))
         self._functions: dict[str, Any] = {}
+        self._dynamic_bytes: dict[str, int] = {}
+        """Of shared memory, that launches of each kernel were allowed; its static memory counts beside it."""
 
     def launch(
         self,
@@ -184,7 +186,8 @@ class CudaModule:
             answer = driver.cuModuleGetFunction(self._module, symbol.encode())
             self._functions[symbol] = _checked("cuModuleGetFunction", answer)
         function = self._functions[symbol]
-        if shared_bytes > 48 << 10:
+        if shared_bytes > self._dynamic_bytes.get(symbol, 0):
+            self._dynamic_bytes[symbol] = shared_bytes
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             _checked("cuFuncSetAttribute", driver.cuFuncSetAttribute(function, attribute, shared_bytes))
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED

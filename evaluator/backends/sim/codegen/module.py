@@ -41,6 +41,8 @@ from evaluator.backends.sim.ptx.model import (
 
 MODULE_SLOTS = 2000
 MAX_INSTRUCTIONS = 60_000
+_LARGEST_STACK_BYTES = 2 << 20
+"""Of a warp: STACK_BYTES of `runtime/coroutines.h`."""
 _LOCAL_STACK_BYTES = 1 << 10
 """What a GPU gives to recursion and `alloca` unless its host asks for more, which no submission's does: the default
 of cudaLimitStackSize (CUDA Runtime API)."""
@@ -76,6 +78,8 @@ class Translation:
     """Whether blocks may share memory on purpose: by strong accesses, atomics and fences."""
     grid_wide: bool = False
     """Whether anything in it waits for the whole grid, which takes a cooperative launch."""
+    frame_bytes: int = 0
+    """How large a kernel's own frame may be on the stack that it gets; 0 where functions call others there."""
 
 
 def translate(module: Module) -> Translation:
@@ -225,6 +229,7 @@ class _ModuleText:
             schedules,
             shares,
             grid_wide,
+            min(self._stack_bytes(), _LARGEST_STACK_BYTES) if all(f.is_entry for f in self.functions) else 0,
         )
 
     def _shared_variables(self, function: Function) -> Iterator[SharedVariable]:

@@ -282,3 +282,8 @@ INLINE U32 positive_halves(U32 x) {
     return pair16(max_s32(extend_s16(low16(x)), all32(0)), max_s32(extend_s16(high16(x)), all32(0)));
 }
 INLINE U32 half_sat(Narrow kind, U32 x) { return narrow_float(kind, NEAREST, saturate_f32(widen_float(kind, x))); }
+
+// What follows is a program: one that runs little, as in a rehearsal, is soonest done where little is made of its text.
+#ifdef QUICKLY
+#pragma GCC optimize("O0")
+#endif

@@ -15,14 +15,7 @@ from typing import Any, Final
 import torch
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside.kernelbench import (
-    Arguments,
-    Place,
-    ReferenceFile,
-    assigned,
-    constants_in,
-    seeded,
-)
+from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
 from evaluator.foreign.inside.numbers_in_text import (
     given_numbers,
     keyed_numbers,
@@ -30,11 +23,13 @@ from evaluator.foreign.inside.numbers_in_text import (
     numbers_within,
     shown,
 )
-from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
+from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+from evaluator.foreign.inside.stated_sizes import assigned, constants_in, is_size
 
 _TIMED: Final = "generate_performance_test"
 _WAYS: Final = ("in", "out", "inout")
+_ZEROS: Final = frozenset({"zeros", "zeros_like"})
 
 
 class _Challenge:
@@ -82,6 +77,7 @@ class LeetGpuFile(ReferenceFile):
         with refused_where_it_fails("carrying out the file"):
             tree, constants = self.parsed(text)
         super().__init__(tree, constants, sizes)
+        self._zeros = zeros_in(tree)
         challenge = self._names.get("Challenge")
         if not (isinstance(challenge, type) and issubclass(challenge, _Challenge)):
             raise RefusedError("it has no class `Challenge` that extends ChallengeBase")
@@ -114,6 +110,7 @@ class LeetGpuFile(ReferenceFile):
             for name, way in directions.items()
             if isinstance(case.get(name), torch.Tensor | int | float)
         ]
+        self.zeroed = frozenset(name for name, way in directions.items() if way == "out" and name in self._zeros)
         # What the test derives from a number of the same name is another size.
         self.constants = {
             name: place for name, place in self.constants.items() if self.sizes.get(name, place.value) == place.value
@@ -155,6 +152,27 @@ class _Solved(torch.nn.Module):
         rest = {name: value for name, value in self.case.items() if not isinstance(value, torch.Tensor)}
         self.challenge.reference_impl(**tensors, **rest)
         return tuple(tensors[name] for name in self.written)
+
+
+def zeros_in(tree: ast.Module) -> frozenset[str]:
+    """Tensors that the performance test makes with `torch.zeros`, and in no other way."""
+    made: dict[str, set[str]] = {}
+    methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == _TIMED]
+    for method in methods:
+        given = dict(assigned(method.body))
+        for one in ast.walk(method):
+            for key, value in zip(one.keys, one.values, strict=True) if isinstance(one, ast.Dict) else ():
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    held = given.get(value.id, value) if isinstance(value, ast.Name) else value
+                    made.setdefault(key.value, set()).add(_maker(held))
+    return frozenset(name for name, makers in made.items() if makers <= _ZEROS)
+
+
+def _maker(value: ast.expr) -> str:
+    """The attribute of torch that is called for it; empty where it is another expression."""
+    called = value.func if isinstance(value, ast.Call) else None
+    named = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "torch"
+    return called.attr if named and isinstance(called, ast.Attribute) else ""
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
 from evaluator.foreign.inside.numbers_in_text import numbers_together, numbers_within, shown
-from evaluator.foreign.inside.on_cpu import is_size, parsed_for_cpu
+from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
+from evaluator.foreign.inside.stated_sizes import is_size
 
 _CASES: Final = "generate_test_cases"
 _DTYPES: Final = {
@@ -113,6 +114,8 @@ class TensaraFile(ReferenceFile):
             extra = problem.get_extra_params(next(iter(cases)))
         numbers = [one for one in (*inputs, *extra) if isinstance(one, int | float)]
         self.entry = _entry(listed, numbers, self.sizes)
+        # As its judge has it: https://github.com/tensara/tensara, engine/runner.py.
+        self.zeroed = frozenset(name for name, const in pointers if not const)
         read, self.output_names = ([name for name, const in pointers if const is kind] for kind in (True, False))
         return _Solved(problem, inputs, read, own)
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count, takewhile
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -11,7 +12,9 @@ from common.contract import Status
 from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
 from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 from evaluator.stages.screen.lexer import SourceText
 
 SCALAR_TYPES: Final = {
@@ -60,35 +63,52 @@ class ExtensionSignature(Wire):
 
 @dataclass(frozen=True)
 class ExtensionBinding:
-    """What goes into each parameter: the name of a tensor, a size or a scalar; None for None."""
+    """What goes into each parameter: the name of a tensor, a size or a scalar; several for a list; None for None."""
 
     function: ExtensionFunction
-    names: tuple[str | None, ...]
+    names: tuple[str | tuple[str, ...] | None, ...]
     """Shorter than the parameters where the last of them keep their defaults."""
     said: str
+    own: Mapping[str, float | str] = field(default_factory=dict)
+    """Numbers that the problem's Model is made with, by name: each what it is, or the size that it is."""
 
     def call_at(self, problem: Problem, sizes: Sizes, scalars: Mapping[str, float]) -> HostCall:
-        """The call at these sizes, as `recorder/extension.cpp` reads it."""
+        """The calls at these sizes, as `recorder/extension.cpp` reads them."""
         tensors = {tensor.name: tensor for tensor in (*problem.inputs, *problem.outputs)}
         numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
         numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
         numbers |= sizes
-        lines = []
-        for name, parameter in zip(self.names, self.function.parameters, strict=False):
-            if name is None:
-                lines.append("none 0")
-            elif name in tensors:
-                shape = tensors[name].shape_at(sizes)
-                place = (list(tensors).index(name), SCALAR_TYPES[tensors[name].dtype], *shape)
-                lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
-            elif parameter.kind[0] == "f":
-                lines.append(f"float {float(numbers[name])!r} 0")
-            else:
-                lines.append(f"{'bool' if parameter.kind[0] == 'b' else 'int'} 1 {int(numbers[name])}")
-        many = len(lines)
-        lines.append(f"call {self.function.name.encode().hex()} {many} {' '.join(map(str, range(many)))}".rstrip())
-        lines.append(f"give 1 {many}")
+        numbers |= {name: numbers[one] if isinstance(one, str) else one for name, one in self.own.items()}
+        lines: list[str] = []
+        for each_set in TENSORS_OF_CALLS:
+            lines.append("begin 0")
+            given: list[int] = []
+            for name, parameter in zip(self.names, self.function.parameters, strict=False):
+                if name is None:
+                    lines.append("none 0")
+                elif isinstance(name, tuple):
+                    lines += [_number(parameter, numbers[one]) for one in name]
+                    places = range(len(lines) - len(name), len(lines))
+                    lines.append(f"list {len(name)} {' '.join(map(str, places))}")
+                elif name in tensors:
+                    shape = tensors[name].shape_at(sizes)
+                    buffer = each_set * len(tensors) + list(tensors).index(name)
+                    place = (buffer, SCALAR_TYPES[tensors[name].dtype], *shape)
+                    lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+                else:
+                    lines.append(_number(parameter, numbers[name]))
+                given.append(len(lines) - 1)
+            called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
+            lines += [called, f"give 1 {len(lines)}"]
         return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
+
+
+def _number(parameter: ExtensionParameter, value: float) -> str:
+    """A number for a parameter, or for one place of a list; a Python object gets the kind that the number has."""
+    kind = parameter.kind[0]
+    if kind == "f" or (kind == "o" and value != int(value)):
+        return f"float {float(value)!r} 0"
+    return f"{'bool' if kind == 'b' else 'int'} 1 {int(value)}"
 
 
 def bind_extension(problem: Problem, source: str, signature: ExtensionSignature) -> ExtensionBinding:
@@ -101,14 +121,24 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
     if odd is not None:
         raise _misfit(problem, function, f"parameter {odd + 1} is of a type that a problem cannot fill")
     tensors, how = _tensors(problem, function, names)
-    chosen: list[str | None] = []
-    numbers = _numbers(problem, function, names)
+    chosen: list[str | tuple[str, ...] | None] = []
+    own = numbers_of_model(text_of(problem), {*problem.sizes, *(one.name for one in problem.scalars)})
+    numbers: dict[int, str | tuple[str, ...]] = {
+        **_numbers(problem, function, names, own),
+        **_lists(problem, function, names, own),
+    }
     kept_from: int | None = None
+    optional: set[int] = set()
     for at, parameter in enumerate(parameters):
-        if at in tensors:
-            chosen.append(tensors[at])
+        tensor = tensors.get(at)
+        if tensor is not None:
+            chosen.append(tensor)
         elif at in numbers:
             chosen.append(numbers[at])
+        elif parameter.has_default and "o" in parameter.kind:
+            optional.add(at)  # its default where nothing behind it is given, else None
+            chosen.append(None)
+            continue
         elif parameter.has_default:
             kept_from = at if kept_from is None else kept_from
             chosen.append(None)
@@ -120,12 +150,18 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
         if kept_from is not None:
             raise _misfit(problem, function, f"parameter {kept_from + 1} has a default, and one behind it has none")
     given = tuple(chosen[:kept_from])
-    said = ", ".join("None" if name is None else name for name in given)
-    return ExtensionBinding(function, given, f"{function.name}({said}) bound {how}")
+    while given and len(given) - 1 in optional:
+        given = given[:-1]
+    said = ", ".join(
+        "None" if name is None else name if isinstance(name, str) else f"[{', '.join(name)}]" for name in given
+    )
+    return ExtensionBinding(function, given, f"{function.name}({said}) bound {how}", own)
 
 
 def _passable(parameter: ExtensionParameter) -> bool:
-    return parameter.has_default or parameter.kind.rstrip("o") in ("t", "i", "f", "b") or parameter.kind == "o"
+    return (
+        parameter.has_default or parameter.kind.rstrip("o") in ("t", "i", "f", "b") or parameter.kind in ("o", "il")
+    )
 
 
 def _chosen(problem: Problem, signature: ExtensionSignature) -> ExtensionFunction:
@@ -147,11 +183,14 @@ def _chosen(problem: Problem, signature: ExtensionSignature) -> ExtensionFunctio
 
 
 def _written_names(source: str, function: ExtensionFunction) -> list[str]:
-    """Names of the parameters where a function of that name is defined in the text; empty ones elsewhere."""
+    """Names of the parameters where the function that the module calls so is defined in the text; else empty ones."""
     many = len(function.parameters)
-    if re.fullmatch(r"[A-Za-z_]\w*", function.name) and function.name in source:
+    defined = rf'\.\s*def\s*\(\s*"{re.escape(function.name)}"\s*,\s*&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)'
+    bound = re.search(defined, source)
+    name = bound[1] if bound else function.name
+    if re.fullmatch(r"[A-Za-z_]\w*", name) and name in source:
         code = SourceText.read(source).code
-        for match in re.finditer(rf"\b{function.name}\s*\((?P<parameters>[^(){{}};]*)\)\s*\{{", code):
+        for match in re.finditer(rf"\b{name}\s*\((?P<parameters>[^(){{}};]*)\)\s*\{{", code):
             found = [_NAME.search(part.strip()) for part in _parts(match["parameters"])]
             if len(found) == many:
                 return [one[1] if one else "" for one in found]
@@ -194,14 +233,20 @@ def _tensors(
     raise _misfit(problem, function, f"it takes {len(places)} tensors")
 
 
-def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]) -> dict[int, str]:
+def _numbers(
+    problem: Problem, function: ExtensionFunction, names: Sequence[str], own: Mapping[str, float | str]
+) -> dict[int, str]:
     """What goes into each parameter that takes a number: by name, or where none is known, by order."""
     stated = {one.name: one.value for one in problem.entry if one.value is not None}
     floats = [s.name for s in problem.scalars if s.dtype.is_float]
     integers = [*(s.name for s in problem.scalars if not s.dtype.is_float), *problem.sizes]
-    known = {*floats, *integers, *stated}
-    places = {at: one for at, one in enumerate(function.parameters) if one.kind[0] in "ifb"}
-    found = {at: names[at] for at in places if names[at] in known}
+    known = {*floats, *integers, *stated, *own}
+    stated |= {name: one for name, one in own.items() if not isinstance(one, str)}
+    places = {at: one for at, one in enumerate(function.parameters) if one.kind[0] in "ifbo" and one.kind != "il"}
+    # An object that is called as a switch of Model, such as `bias`, is a tensor or None.
+    switches = {name for name, one in own.items() if isinstance(one, bool)}
+    found = {at: names[at] for at, one in places.items() if names[at] in known}
+    found = {at: name for at, name in found.items() if places[at].kind != "o" or name not in switches}
     for at, name in found.items():
         value = stated.get(name, 0)
         if places[at].kind[0] in "ib" and (name in floats or (value is not None and value != int(value))):
@@ -211,6 +256,26 @@ def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]
         free = [name for name in available if name not in found.values()]
         if left and len(left) == len(free):
             found |= dict(zip(left, free, strict=True))
+    return found
+
+
+def _lists(
+    problem: Problem, function: ExtensionFunction, names: Sequence[str], own: Mapping[str, float | str]
+) -> dict[int, tuple[str, ...]]:
+    """What goes into each parameter that takes a list of integers, such as a stride along each axis.
+
+    `stride_0`, `stride_1` … where the problem has those. One number `stride` stands for each axis behind the first
+    two of the first input, which are the batch and the channels: so PyTorch's convolutions and pools hold it.
+    """
+    axes = len(problem.inputs[0].shape) - 2
+    found: dict[int, tuple[str, ...]] = {}
+    for at, (parameter, name) in enumerate(zip(function.parameters, names, strict=True)):
+        if parameter.kind != "il" or not name:
+            continue
+        known = {*problem.sizes, *own}
+        several = tuple(takewhile(known.__contains__, (f"{name}_{axis}" for axis in count())))
+        if several or (name in known and axes > 0):
+            found[at] = several or (name,) * axes
     return found
 
 

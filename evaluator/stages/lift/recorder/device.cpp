@@ -27,49 +27,96 @@ void *new_handle() { return (void *)(0x1000 + 16 * ++recorder().handles); }
 
 } // namespace
 
-int number_of(cudaStream_t stream) {
-    // The default stream by any of its names.
-    if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return 0;
-    auto &streams = recorder().streams;
-    auto found = streams.find(stream);
-    if (found == streams.end()) refuse("no_stream", "");
+int number_of(cudaStream_t stream, const char *call) {
+    if (stream == nullptr || stream == cudaStreamLegacy) return 0;
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    auto found = r.streams.find(stream);
+    if (found != r.streams.end()) return found->second;
+    if (stream != cudaStreamPerThread) refuse("no_stream", call);
+    return r.streams[stream] = r.stream_count++;
+}
+
+static int number_of_event(cudaEvent_t event, const char *call) {
+    auto found = recorder().events.find(event);
+    if (found == recorder().events.end()) refuse("no_event", call);
     return found->second;
 }
 
+void host_waits_for(cudaStream_t stream) { add_order("stream", number_of(stream, "cudaStreamSynchronize")); }
+
 extern "C" {
 
-// --- streams and events: all steps are recorded in the order in which they are issued ----------------------------
+// --- streams and events: steps are recorded in the order in which they are issued, and beside them what orders them ---
+//
+// Nothing runs, so all that is asked about is done: what host code does then it may do once it is done.
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) {
-    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    if (!stream || flags & ~(unsigned)cudaStreamNonBlocking) return cudaErrorInvalidValue;
     *stream = (cudaStream_t)new_handle();
-    int number = (int)recorder().streams.size() + 1;
-    recorder().streams[*stream] = number;
+    if (flags & cudaStreamNonBlocking) r.non_blocking.push_back(r.stream_count);
+    r.streams[*stream] = r.stream_count++;
     return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) { return cudaStreamCreate(stream); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) { return cudaStreamCreate(stream); }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) { return cudaStreamCreateWithFlags(stream, flags); }
+// What was given to it before goes on.
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
+    number_of(stream, "cudaStreamDestroy");
+    recorder().streams.erase(stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    host_waits_for(stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    add_order("wait", number_of(stream, "cudaStreamWaitEvent"), number_of_event(event, "cudaStreamWaitEvent"));
+    return cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { refuse("not_covered", "cudaStreamBeginCapture"); }
 cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue *) { return cudaSuccess; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t, void *) { refuse("not_covered", "cudaLaunchHostFunc"); }
 cudaError_t cudaStreamAddCallback(cudaStream_t, cudaStreamCallback_t, void *, unsigned) { refuse("not_covered", "cudaStreamAddCallback"); }
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     *event = (cudaEvent_t)new_handle();
+    recorder().events[*event] = recorder().event_count++;
     return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    add_order("record", number_of(stream, "cudaEventRecord"), number_of_event(event, "cudaEventRecord"));
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) { return cudaEventRecord(event, stream); }
+// An event that was never recorded is done, and nothing waits for it.
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    add_order("event", 0, number_of_event(event, "cudaEventSynchronize"));
+    return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+// What waits for it already goes on waiting.
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    number_of_event(event, "cudaEventDestroy");
+    recorder().events.erase(event);
+    return cudaSuccess;
+}
 // Nothing has run, so there is no time to tell: what would choose by it is named.
 cudaError_t cudaEventElapsedTime(float *, cudaEvent_t, cudaEvent_t) { refuse("not_covered", "cudaEventElapsedTime"); }
-cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize(void) {
+    add_order("device");
+    return cudaSuccess;
+}
 
 // --- errors: most calls that cannot go well end the recording with their reason ------------------------------------
 
@@ -94,7 +141,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
     return cudaSuccess;
 }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
-cudaError_t cudaDeviceReset(void) { return cudaSuccess; }
+cudaError_t cudaDeviceReset(void) { return cudaDeviceSynchronize(); }
 cudaError_t cudaDriverGetVersion(int *version) {
     *version = CUDART_VERSION;
     return cudaSuccess;

@@ -24,11 +24,11 @@ cudaError_t launch(const void *function, const Configuration &c, void **argument
     Kernel &kernel = kernel_of(function);
     // A launch of nothing is an error that many programs never look at; the others go on as if it were none.
     if (!c.grid.x || !c.grid.y || !c.grid.z || !c.block.x || !c.block.y || !c.block.z) return r.error = cudaErrorInvalidConfiguration;
-    long long allowed = r.device.shared_per_block_bytes < kernel.dynamic_bytes ? r.device.shared_per_block_bytes : kernel.dynamic_bytes;
-    if ((long long)c.shared_bytes > allowed) refuse("shared_memory", kernel.symbol, (long long)c.shared_bytes);
+    if (c.shared_bytes > (size_t)kernel.dynamic_bytes) refuse("shared_memory", kernel.symbol, (long long)(kernel.shared_bytes + c.shared_bytes));
+    for (size_t i = 0; i < kernel.parameters.size(); i++) give_pinned(arguments[i], (size_t)kernel.parameters[i], c.stream);
     std::string made = "{\"kernel\": \"" + kernel.symbol + "\", \"grid\": " + extents(c.grid) + ", \"block\": " + extents(c.block) +
                        ", \"shared_bytes\": " + std::to_string(c.shared_bytes) + ", \"cooperative\": " + (cooperative ? "true" : "false") +
-                       ", \"cluster\": " + (cluster ? extents(*cluster) : "null") + ", \"stream\": " + std::to_string(number_of(c.stream)) +
+                       ", \"cluster\": " + (cluster ? extents(*cluster) : "null") + ", \"stream\": " + std::to_string(number_of(c.stream, "cudaLaunchKernel")) +
                        ", \"arguments\": [";
     for (size_t i = 0; i < kernel.parameters.size(); i++)
         made += (i ? ", \"" : "\"") + in_hex(arguments[i], (size_t)kernel.parameters[i]) + "\"";

@@ -27,19 +27,23 @@ cudaError_t release(void *pointer, const char *call) {
     if (!pointer) return cudaSuccess;
     const Buffer &found = buffer_at(pointer, 0, call);
     if (found.base != (unsigned long long)pointer || !found.variable.empty()) refuse("no_buffer", call);
-    const_cast<Buffer &>(found).freed = true;
-    add_step("{\"free\": " + number((unsigned long long)(&found - r.buffers.data())) + "}");
-    r.held_bytes -= found.bytes;
+    free_buffer((size_t)(&found - r.buffers.data()));
+    r.held_bytes -= found.bytes < r.held_bytes ? (size_t)found.bytes : r.held_bytes; // one of an earlier call counts no more
     return cudaSuccess;
 }
 
-void fill(void *target, const std::string &data, size_t bytes, cudaStream_t stream, const char *call) {
+void add_fill(void *target, const std::string &data, size_t bytes, cudaStream_t stream, const char *call, bool pinned) {
+    add_step("{\"fill\": " + number((unsigned long long)target) + ", \"data\": \"" + data + "\", \"bytes\": " + number(bytes) +
+             ", \"stream\": " + number((unsigned long long)number_of(stream, call)) +
+             (pinned ? ", \"undefined\": " + number((unsigned long long)undefined_byte()) : "") + "}");
+}
+
+void fill(void *target, const std::string &data, size_t bytes, cudaStream_t stream, const char *call, bool pinned = false) {
     if (!bytes) return;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     if (!is_made_up(target)) refuse("host_address", call);
     buffer_at(target, bytes, call);
-    add_step("{\"fill\": " + number((unsigned long long)target) + ", \"data\": \"" + data + "\", \"bytes\": " + number(bytes) +
-             ", \"stream\": " + number((unsigned long long)number_of(stream)) + "}");
+    add_fill(target, data, bytes, stream, call, pinned);
 }
 
 // `kind` is not asked: it must fit the addresses, which say by themselves where they are.
@@ -56,16 +60,16 @@ cudaError_t copy(void *target, const void *source, size_t bytes, cudaMemcpyKind 
         memmove(target, source, bytes);
         return cudaSuccess;
     }
-    if (!from) {
+    if (!from && !is_given(source)) {
         r.uploaded_bytes += bytes;
         if (r.uploaded_bytes > MAX_UPLOAD_BYTES) refuse("upload", call, (long long)r.uploaded_bytes);
-        fill(target, in_hex(source, bytes), bytes, stream, call);
+        fill(target, in_hex(source, bytes), bytes, stream, call, is_pinned(source));
         return cudaSuccess;
     }
     buffer_at(target, bytes, call);
-    buffer_at(source, bytes, call);
+    if (from) buffer_at(source, bytes, call);
     add_step("{\"to\": " + number((unsigned long long)target) + ", \"source\": " + number((unsigned long long)source) + ", \"bytes\": " +
-             number(bytes) + ", \"stream\": " + number((unsigned long long)number_of(stream)) + "}");
+             number(bytes) + ", \"stream\": " + number((unsigned long long)number_of(stream, call)) + "}");
     return cudaSuccess;
 }
 
@@ -74,6 +78,12 @@ cudaError_t copy_rows(void *target, size_t target_pitch, const void *source, siz
     if (target_pitch == width && source_pitch == width) return copy(target, source, width * height, kind, stream, call);
     for (size_t row = 0; row < height; row++)
         copy((char *)target + row * target_pitch, (const char *)source + row * source_pitch, width, kind, stream, call);
+    return cudaSuccess;
+}
+
+// A copy from the host is over when the call returns, a copy on the device need not be.
+cudaError_t waited_for(const void *source) {
+    if (!is_made_up(source)) host_waits_for(nullptr);
     return cudaSuccess;
 }
 
@@ -103,6 +113,10 @@ cudaError_t fill_rows(void *target, size_t pitch, int value, size_t width, size_
 
 } // namespace
 
+void record_upload(void *target, const void *data, size_t bytes, cudaStream_t stream) {
+    add_fill(target, in_hex(data, bytes), bytes, stream, "cudaLaunchKernel", true);
+}
+
 void record_fill(void *target, const std::string &hex, size_t bytes, cudaStream_t stream, const char *call) {
     fill(target, hex, bytes, stream, call);
 }
@@ -111,25 +125,22 @@ extern "C" {
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) { return allocate(pointer, bytes); }
 cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
-cudaError_t cudaFree(void *pointer) { return release(pointer, "cudaFree"); }
-cudaError_t cudaFreeAsync(void *pointer, cudaStream_t) { return release(pointer, "cudaFreeAsync"); }
+// It waits for all that the device does, as many programs rely on.
+cudaError_t cudaFree(void *pointer) {
+    if (pointer) add_order("device");
+    return release(pointer, "cudaFree");
+}
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
+    number_of(stream, "cudaFreeAsync");
+    return release(pointer, "cudaFreeAsync");
+}
 
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
     *pitch = (width + 511) & ~(size_t)511;
     return allocate(pointer, *pitch * height);
 }
 
-cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
-    *pointer = calloc(bytes ? bytes : 1, 1);
-    return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) { return cudaMallocHost(pointer, bytes); }
-cudaError_t cudaFreeHost(void *pointer) {
-    free(pointer);
-    return cudaSuccess;
-}
 cudaError_t cudaMallocManaged(void **, size_t, unsigned) { refuse("not_covered", "cudaMallocManaged"); }
-cudaError_t cudaHostGetDevicePointer(void **, void *, unsigned) { refuse("not_covered", "cudaHostGetDevicePointer"); }
 cudaError_t cudaHostRegister(void *, size_t, unsigned) { refuse("not_covered", "cudaHostRegister"); }
 
 cudaError_t cudaMemset(void *target, int value, size_t bytes) {
@@ -148,20 +159,21 @@ cudaError_t cudaMemset2DAsync(void *target, size_t pitch, int value, size_t widt
 }
 
 cudaError_t cudaMemcpy(void *target, const void *source, size_t bytes, cudaMemcpyKind kind) {
-    return copy(target, source, bytes, kind, nullptr, "cudaMemcpy");
+    copy(target, source, bytes, kind, nullptr, "cudaMemcpy");
+    return waited_for(source);
 }
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy(target, source, bytes, kind, stream, "cudaMemcpyAsync");
 }
 cudaError_t cudaMemcpy2D(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind) {
-    return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, nullptr, "cudaMemcpy2D");
+    return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, nullptr, "cudaMemcpy2D"), waited_for(source);
 }
 cudaError_t cudaMemcpy2DAsync(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height,
                               cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_rows(target, target_pitch, source, source_pitch, width, height, kind, stream, "cudaMemcpy2DAsync");
 }
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *source, size_t bytes, size_t offset, cudaMemcpyKind kind) {
-    return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbol"), source, bytes, kind, nullptr, "cudaMemcpyToSymbol");
+    return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbol"), source, bytes, kind, nullptr, "cudaMemcpyToSymbol"), waited_for(source);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *source, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy(variable_at(symbol, offset, bytes, "cudaMemcpyToSymbolAsync"), source, bytes, kind, stream, "cudaMemcpyToSymbolAsync");
@@ -188,8 +200,10 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
     memset(attributes, 0, sizeof *attributes);
     bool there = is_made_up(pointer);
-    attributes->type = there ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
-    attributes->devicePointer = there ? const_cast<void *>(pointer) : nullptr;
+    bool pinned = is_pinned(pointer);
+    attributes->type = there ? cudaMemoryTypeDevice : pinned ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    attributes->devicePointer = there || pinned ? const_cast<void *>(pointer) : nullptr;
+    attributes->hostPointer = pinned ? const_cast<void *>(pointer) : nullptr;
     return cudaSuccess;
 }
 

@@ -14,9 +14,11 @@
 #include <vector>
 
 // Addresses that are made up: no memory is mapped there, so reading them on the host is a fault that can be named.
-constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 36, MAX_BUFFERS = 512;
+constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 35, MAX_BUFFERS = 2048;
 constexpr unsigned long long LAST_ADDRESS = FIRST_ADDRESS + SLOT_BYTES * MAX_BUFFERS;
-constexpr size_t MAX_STEPS = 4096, MAX_UPLOAD_BYTES = 1 << 16;
+constexpr int SEED_BITS = 63;
+// Of one call, of which a process makes several, and of what initialisers do before the first.
+constexpr size_t MAX_STEPS = 4096, MAX_ORDERS = 4 * MAX_STEPS, MAX_UPLOAD_BYTES = 1 << 16, MAX_BUFFERS_OF_CALL = 508;
 
 struct Buffer {
     unsigned long long base, bytes;
@@ -29,7 +31,7 @@ struct Kernel {
     int registers, shared_bytes, max_threads, local_bytes, constant_bytes;
     std::vector<int> parameters;        // bytes of each
     std::vector<int> blocks_by_warps;   // that a multiprocessor holds of 1 to 32 warps, by registers alone
-    int dynamic_bytes = 48 << 10;       // of shared memory, that cudaFuncSetAttribute has allowed
+    int dynamic_bytes = 0;              // of shared memory, that may stand beside the static: what cudaFuncSetAttribute has allowed
     bool known = false;
 };
 
@@ -38,6 +40,11 @@ struct TargetDevice {
     int major, minor, multiprocessors, max_warps, max_blocks;
     long long shared_bytes, shared_per_block_bytes, reserved_bytes, shared_unit_bytes, memory_bytes, l2_bytes;
     int registers, registers_per_block, clock_khz, memory_clock_khz, bus_bits;
+};
+
+struct Call {
+    size_t first_step, first_buffer;
+    std::vector<std::string> returned; // tensors that the host code gave back, as JSON
 };
 
 struct Recorder {
@@ -49,12 +56,16 @@ struct Recorder {
     std::map<const void *, std::string> functions; // by the address of the host's stub
     std::map<const void *, std::pair<std::string, size_t>> variables;
     std::map<const void *, size_t> variable_buffers;
-    std::map<cudaStream_t, int> streams;
+    std::map<cudaStream_t, int> streams; // those that are not destroyed
+    std::map<cudaEvent_t, int> events;
+    int stream_count = 1, event_count = 0; // that there ever were
+    std::vector<int> non_blocking;         // streams that the default stream does not wait for, nor they for it
+    size_t step_count = 0, order_count = 0; // of the call under way
     size_t uploaded_bytes = 0, held_bytes = 0;
-    unsigned long long seed = 1;
+    unsigned long long seed = 1, first_seed = 1; // as it is after what was drawn, and as it was given
     std::string output;
     int process = 0;
-    std::vector<std::string> returned; // tensors that the host code gave back, as JSON
+    std::vector<Call> calls; // those that were begun
     cudaStream_t current_stream = nullptr; // PyTorch's, which its own fills and copies go to
     unsigned long long handles = 0;
     cudaError_t error = cudaSuccess; // of the last launch that a GPU would not have made
@@ -65,15 +76,32 @@ Recorder &recorder();
 // Ends the process with a word from a closed list on why nothing comes of it.
 [[noreturn]] void refuse(const char *why, const std::string &name = "", long long number = 0, const std::string &text = "");
 
+// What follows belongs to the next call; what one call may take is free again.
+void begin_call();
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
+// For memory that has an address of its own, and its end.
+size_t new_buffer_at(unsigned long long base, unsigned long long bytes);
+void free_buffer(size_t number);
 bool is_made_up(const void *address);
 // The buffer that the address lies in or ends at; refuses one that belongs to none, or is freed.
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call);
 void add_step(const std::string &step);
+// What orders steps of several streams, or lets the host wait: `number` is of a stream or an event.
+void add_order(const char *order, int stream = 0, int event = 0);
+void host_waits_for(cudaStream_t stream);
 void record_fill(void *target, const std::string &hex, size_t bytes, cudaStream_t stream, const char *call);
+// Of what the host holds in pinned memory, where it may be undefined.
+void record_upload(void *target, const void *data, size_t bytes, cudaStream_t stream);
 std::string in_hex(const void *data, size_t bytes);
 Kernel &kernel_of(const void *function);
-int number_of(cudaStream_t stream);
+int number_of(cudaStream_t stream, const char *call);
+
+// Pinned memory: what it holds where nobody has written, whether an address lies in it, whether a kernel was given it;
+// and to give it to a kernel, wherever an argument points into some.
+int undefined_byte();
+bool is_pinned(const void *address);
+bool is_given(const void *address);
+void give_pinned(const void *argument, size_t bytes, cudaStream_t stream);
 
 // A file of words, read without streams: at this time those of the standard library need not be ready.
 struct Words {

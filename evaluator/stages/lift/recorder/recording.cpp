@@ -52,8 +52,15 @@ void finish() {
     }
     made += "], \"steps\": [";
     for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
-    made += "], \"streams\": " + std::to_string(r.streams.size() + 1) + ", \"returned\": [";
-    for (size_t i = 0; i < r.returned.size(); i++) made += (i ? ", " : "") + r.returned[i];
+    made += "], \"streams\": " + std::to_string(r.stream_count) + ", \"non_blocking\": [";
+    for (size_t i = 0; i < r.non_blocking.size(); i++) made += (i ? ", " : "") + std::to_string(r.non_blocking[i]);
+    made += "], \"calls\": [";
+    for (size_t i = 0; i < r.calls.size(); i++) {
+        const Call &call = r.calls[i];
+        made += (i ? ", " : "") + std::string("{\"first_step\": ") + std::to_string(call.first_step) + ", \"returned\": [";
+        for (size_t k = 0; k < call.returned.size(); k++) made += (k ? ", " : "") + call.returned[k];
+        made += "]}";
+    }
     made += "]}\n";
     write_file(r.output, made);
     _exit(0);
@@ -70,6 +77,7 @@ unsigned long long draw() {
 
 void on_fault(int number, siginfo_t *info, void *) {
     if (is_made_up(info->si_addr)) refuse("host_access");
+    if (is_given(info->si_addr)) refuse("pinned_access");
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -90,6 +98,7 @@ void read_program(Words &in) {
         for (int &bytes : k.parameters) bytes = (int)in.number();
         k.blocks_by_warps.resize(32);
         for (int &blocks : k.blocks_by_warps) blocks = (int)in.number();
+        k.dynamic_bytes = k.shared_bytes < (48 << 10) ? (48 << 10) - k.shared_bytes : 0;
         k.known = true;
         r.kernels[k.symbol] = k;
     }
@@ -99,7 +108,7 @@ void read_program(Words &in) {
 void read_run(Words &in, int number) {
     Recorder &r = recorder();
     for (int i = 0; i < number; i++) in.skip_line();
-    r.seed = in.large();
+    r.seed = r.first_seed = in.large();
     for (long long count = in.number(); count > 0; count--) new_buffer(in.large());
     assay::read_call(in);
 }
@@ -114,7 +123,7 @@ void describe() {
 void refuse(const char *why, const std::string &name, long long number, const std::string &text) {
     write_file(recorder().output, std::string("{\"refusal\": {\"why\": ") + assay::quoted(why) + ", \"name\": " + assay::quoted(name) +
                                       ", \"number\": " + std::to_string(number) +
-                                      ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
+                                      ", \"call\": " + std::to_string(recorder().calls.size()) + ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
     _exit(0);
 }
 
@@ -123,14 +132,36 @@ bool is_made_up(const void *address) {
     return word >= FIRST_ADDRESS && word < LAST_ADDRESS;
 }
 
+void begin_call() {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    r.calls.push_back(Call{r.steps.size(), r.buffers.size(), {}});
+    r.uploaded_bytes = r.held_bytes = r.step_count = r.order_count = 0;
+}
+
 size_t new_buffer(unsigned long long bytes, const std::string &variable) {
     Recorder &r = recorder();
-    if (r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS);
-    if (bytes > SLOT_BYTES / 4) refuse("too_large_buffer", "", (long long)(bytes >> 20));
-    // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run.
-    unsigned long long base = FIRST_ADDRESS + r.buffers.size() * SLOT_BYTES + SLOT_BYTES / 4 + (draw() % (SLOT_BYTES / 4) & ~255ull);
+    size_t before = r.calls.empty() ? 0 : r.calls.back().first_buffer;
+    if (r.buffers.size() - before >= MAX_BUFFERS_OF_CALL || r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS_OF_CALL);
+    if (bytes > SLOT_BYTES / 2) refuse("too_large_buffer", "", (long long)(bytes >> 20));
+    // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run, and in
+    // that half of the stretch where it does not begin in the other recording, whose seed has every bit another.
+    size_t number = r.buffers.size();
+    unsigned long long half = r.first_seed >> number % SEED_BITS & 1;
+    unsigned long long base = FIRST_ADDRESS + number * SLOT_BYTES + (2 + half) * (SLOT_BYTES / 8) + (draw() % (SLOT_BYTES / 8) & ~255ull);
     r.buffers.push_back(Buffer{base, bytes, variable, false});
     return r.buffers.size() - 1;
+}
+
+size_t new_buffer_at(unsigned long long base, unsigned long long bytes) {
+    size_t number = new_buffer(bytes);
+    recorder().buffers[number].base = base;
+    return number;
+}
+
+void free_buffer(size_t number) {
+    recorder().buffers[number].freed = true;
+    add_step("{\"free\": " + std::to_string(number) + "}");
 }
 
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call) {
@@ -143,12 +174,29 @@ const Buffer &buffer_at(const void *address, unsigned long long bytes, const cha
     return found;
 }
 
+static void add(const std::string &step, size_t count, size_t most, const char *otherwise) {
+    Recorder &r = recorder();
+    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
+    if (count >= most) refuse(otherwise, "", (long long)most);
+    r.steps.push_back(step);
+}
+
 void add_step(const std::string &step) {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
-    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
-    if (r.steps.size() >= MAX_STEPS) refuse("too_many_steps", "", (long long)MAX_STEPS);
-    r.steps.push_back(step);
+    add(step, r.step_count, MAX_STEPS, "too_many_steps");
+    r.step_count++;
+}
+
+void add_order(const char *order, int stream, int event) {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    std::string made = "{\"order\": \"" + std::string(order) + "\", \"stream\": " + std::to_string(stream) +
+                       ", \"event\": " + std::to_string(event) + "}";
+    // Said twice it means no more: host code that waits after each call, or asks again and again, says little.
+    if (r.step_count + r.order_count > 0 && r.steps.back() == made) return;
+    add(made, r.order_count, MAX_ORDERS, "too_many_orders");
+    r.order_count++;
 }
 
 std::string in_hex(const void *data, size_t bytes) {

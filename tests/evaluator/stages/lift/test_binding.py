@@ -9,6 +9,7 @@ from evaluator.stages.lift.binding import (
     bind,
     call_values,
     expected,
+    needed_contents,
 )
 from evaluator.stages.lift.dialects import EntryFunction
 
@@ -76,3 +77,18 @@ def test_numbers_are_passed_as_the_function_takes_them():
     narrow = (IN, IN, OUT, REAL, parameter("i", 2))
     with pytest.raises(LiftRefusedError, match="n = 40000 does not fit"):
         call_values(SAXPY, ("x", "y", "out", "alpha", "n"), narrow, {"n": 40000}, {})
+
+
+@pytest.mark.parametrize(
+    ("source", "adds"),
+    [
+        ("atomicAdd(total, x);", True),
+        ("tl.atomic_add(total_ptr, x)", True),
+        ("sums[row * n + col] += x;", True),
+        ("*total += x;", True),
+        ("total[0] = x; if (a[i] >= b[i] && n != 0) sum += x * a[i];", False),
+    ],
+)
+def test_an_output_is_filled_with_zeros_where_the_source_adds_to_memory(source, adds):
+    initial = (("x", "x_out"), ("", "total"))
+    assert needed_contents(initial, source) == (initial if adds else initial[:1])

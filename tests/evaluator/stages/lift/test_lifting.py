@@ -4,6 +4,7 @@ import io
 import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from evaluator.stages.verify.trials import plan_trials
 
 FILES = Path(__file__).parents[3] / "kernels" / "solve"
 STRUCT = (FILES / "vector_add_struct.cu").read_text()
+STREAMS = (FILES / "vector_add_two_streams.cu").read_text()
 EXTENSION = (FILES.parent / "extension" / "vector_add_plain.cu").read_text()
 SOLUTION = (FILES.parent / "kernelbench" / "vector_add_in_init.py").read_text()
 ADD = find_problem("vector_add")
@@ -63,8 +65,9 @@ def test_host_code_is_recorded_at_the_scalars_of_a_trial(toolbox):
     assert published[:4] == other[:4]
 
 
-def test_what_was_recorded_travels_and_nothing_else_can_be_asked_there(toolbox):
-    planned = built(STRUCT, toolbox)
+@pytest.mark.parametrize("source", [STRUCT, STREAMS], ids=["struct", "streams"])
+def test_what_was_recorded_travels_and_nothing_else_can_be_asked_there(source, toolbox):
+    planned = built(source, toolbox)
     secret = os.urandom(32)
     record_ahead(planned, toolbox, secret, timed_too=True)
     sent = JudgeRequest(planned.program, planned.checked_plan, Settings(), local_memory=False, secret=secret)
@@ -73,19 +76,20 @@ def test_what_was_recorded_travels_and_nothing_else_can_be_asked_there(toolbox):
         there = arrived.at(trial.sizes, scalars=trial.scalars)
         assert isinstance(there, SizedPlan)
         assert there == planned.checked_plan.at(trial.sizes, scalars=trial.scalars)
+        assert bool(there.orders) == (source is STREAMS and trial.sizes["n"] > 1)
     with pytest.raises(InfrastructureError, match="was not recorded at n = 77777"):
         arrived.at({"n": 77777})
     assert arrived.plan_at(ADD.timing_sizes) == planned.checked_plan.plan_at(ADD.timing_sizes)
 
 
 def test_a_recorded_plan_can_be_submitted_as_one(toolbox):
-    source = (FILES / "vector_add_two_streams.cu").read_text()
+    source = STREAMS
     checked_plan = built(source, toolbox).checked_plan
     there = checked_plan.recorded.at({"n": 1000}, {}).plan
     assert any(isinstance(argument, RawArgument) for step in there.steps for argument in step.args)
     submitted = built(source, toolbox, plan=LaunchPlan.model_validate_json(there.model_dump_json())).checked_plan
     assert submitted.plan_source == "json"
-    assert submitted.at({"n": 1000}) == checked_plan.at({"n": 1000})
+    assert submitted.at({"n": 1000}) == replace(checked_plan.at({"n": 1000}), orders=())
 
 
 def test_the_same_text_is_compiled_once(toolbox):
@@ -192,3 +196,13 @@ def test_all_recordings_of_one_submission_have_one_budget_of_time(toolbox, monke
     began_s = time.monotonic()
     assert recorded.at({"n": 77778}, {}) == last
     assert time.monotonic() - began_s < 0.1
+
+
+def test_as_many_steps_as_a_plan_may_have_are_lifted_with_the_orders_that_are_left(toolbox):
+    source, relu = (FILES / "relu_many_launches.cu").read_text(), find_problem("relu")
+    began_s = time.process_time()
+    planned = built(source.replace("launches = 300", "launches = 4096"), toolbox, relu)
+    sized_plan = planned.checked_plan.at(relu.example_sizes[0])
+    assert time.process_time() - began_s < 30
+    assert len(sized_plan.steps) == 4096
+    assert [len(order.steps) for order in sized_plan.orders] == [4096, 4096]

@@ -55,6 +55,13 @@ def test_a_slow_kernel_ends_early_where_the_reward_is_what_is_asked_for():
     assert launches_of(by_reward, 40.0, 0.05)[0] == MIN_LAUNCHES
 
 
+def test_launches_that_take_seconds_end_after_six():
+    rule, noisy = StoppingRule(), [1.1e6, 1.9e6, 1.3e6]
+    assert rule.met(noisy * 2, QUIET * 2)
+    assert not rule.met((noisy * 2)[1:], QUIET * 2)
+    assert not rule.met([0.9e6, 0.5e6, 0.7e6] * 2, QUIET * 2)
+
+
 def test_a_reward_that_no_speedup_changes_is_no_reason_to_stop():
     rule = StoppingRule(reward_precision=0.5, reward=RewardName.COVERAGE)
     assert launches_of(rule, 0.05, 0.02)[0] == launches_of(StoppingRule(), 0.05, 0.02)[0] > MIN_LAUNCHES

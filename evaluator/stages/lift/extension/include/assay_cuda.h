@@ -67,7 +67,7 @@ inline void *raw_alloc(size_t bytes) {
     return made;
 }
 inline void *raw_alloc_with_stream(size_t bytes, cudaStream_t) { return raw_alloc(bytes); }
-inline void raw_delete(void *pointer) { cudaFree(pointer); }
+inline void raw_delete(void *pointer) { cudaFreeAsync(pointer, nullptr); } // which waits for nothing
 inline void emptyCache() {}
 } // namespace CUDACachingAllocator
 

@@ -155,6 +155,7 @@ struct Module {
 namespace pybind11 {
 
 struct none {};
+class object;
 struct arg_v;
 struct arg {
     const char *name;
@@ -183,19 +184,81 @@ namespace literals {
 constexpr arg operator""_a(const char *name, size_t) { return arg(name); }
 } // namespace literals
 
-// A Python object that was passed: a tensor, a number, a text or None.
+struct cast_error : c10::Error {
+    using c10::Error::Error;
+};
+
+// A Python object that was passed: a tensor, a number, a text, a list or None.
 class object {
+  protected:
     assay::Value value_;
 
   public:
     object() = default;
     explicit object(assay::Value value) : value_(std::move(value)) {}
+    object(const none &) {}
     bool is_none() const { return value_.kind == 'n'; }
     bool is(const none &) const { return is_none(); }
-    template <typename T> T cast() const { return assay::Taken<std::decay_t<T>>::from(value_); }
+    const assay::Value &value() const { return value_; }
+    object attr(const char *name) const { throw cast_error(std::string("it has no attribute '") + name + "'"); }
+    template <typename T> T cast() const {
+        if constexpr (std::is_base_of_v<object, std::decay_t<T>>) {
+            return std::decay_t<T>(value_);
+        } else {
+            try {
+                return assay::Taken<std::decay_t<T>>::from(value_);
+            } catch (const c10::Error &error) {
+                throw cast_error(error.what());
+            }
+        }
+    }
+    template <typename T> operator std::vector<T>() const { return cast<std::vector<T>>(); }
 };
 using handle = object;
 template <typename T> T cast(const object &given) { return given.cast<T>(); }
+
+// Python's own kinds of objects.
+struct int_ : object {
+    explicit int_(const assay::Value &value) : object(value) {}
+    template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>> int_(T given) : object(assay::value_of(given)) {}
+    static bool is_kind(const assay::Value &v) { return v.kind == 'i' || v.kind == 'b'; }
+    operator long long() const { return value_.whole; }
+};
+struct float_ : object {
+    explicit float_(const assay::Value &value) : object(value) {}
+    float_(double given) : object(assay::value_of(given)) {}
+    static bool is_kind(const assay::Value &v) { return v.kind == 'f'; }
+    operator double() const { return cast<double>(); }
+};
+struct bool_ : object {
+    explicit bool_(const assay::Value &value) : object(value) {}
+    bool_(bool given) : object(assay::value_of(given)) {}
+    static bool is_kind(const assay::Value &v) { return v.kind == 'b'; }
+    operator bool() const { return value_.whole != 0; }
+};
+struct sequence : object {
+    explicit sequence(const assay::Value &value) : object(value) {
+        for (const assay::Value &one : value.list) held_.push_back(object(one));
+    }
+    static bool is_kind(const assay::Value &v) { return v.kind == 'l'; }
+    size_t size() const { return held_.size(); }
+    bool empty() const { return held_.empty(); }
+    object operator[](size_t at) const { return held_.at(at); }
+    auto begin() const { return held_.begin(); }
+    auto end() const { return held_.end(); }
+
+  private:
+    std::vector<object> held_;
+};
+using list = sequence;
+using tuple = sequence;
+inline size_t len(const object &given) { return given.value().list.size(); }
+template <typename T> bool isinstance(const object &given) {
+    if constexpr (std::is_base_of_v<object, T>) return T::is_kind(given.value());
+    else return given.value().kind == assay::Taken<T>::kind()[0];
+}
+// None of what is passed has attributes: a tensor is one itself, and no parameter that holds one.
+inline bool hasattr(const object &, const char *) { return false; }
 
 class module_ {
     struct Text {
@@ -232,9 +295,9 @@ using module = module_;
 namespace py = pybind11;
 
 namespace assay {
-template <> struct Taken<pybind11::object> {
+template <typename T> struct Taken<T, std::enable_if_t<std::is_base_of_v<pybind11::object, T>>> {
     static const char *kind() { return "o"; }
-    static pybind11::object from(const Value &v) { return pybind11::object(v); }
+    static T from(const Value &v) { return T(v); }
 };
 } // namespace assay
 

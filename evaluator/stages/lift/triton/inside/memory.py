@@ -8,8 +8,10 @@ from typing import Any, Final
 ALIGNMENT: Final = 512
 """What PyTorch gives its tensors."""
 MAX_STEPS: Final = 2048
-MAX_BUFFERS: Final = 512
+MAX_BUFFERS: Final = 508
+"""Of one call, and of what comes before the first."""
 MAX_BUFFER_BYTES: Final = 1 << 37
+SEED_BITS: Final = 63
 _LOWEST: Final = 0x7F0000000000
 _GAPS: Final = 1 << 12
 
@@ -26,20 +28,31 @@ class RecordedMemory:
     """Buffers at made-up addresses, none of which comes twice, and the steps on them."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+        """`seed`: of the other recording of the same call it has every bit another."""
+        self._random, self._seed = random.Random(seed), seed
         self._next = _LOWEST
         self._pauses = 0
         self.buffers: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self._buffers_before = 0
+
+    def begin_call(self) -> None:
+        """What follows belongs to the next call."""
+        self.calls.append({"first_step": len(self.steps), "returned": []})
+        self._buffers_before = len(self.buffers)
 
     def allocate(self, size_bytes: int) -> int:
         """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""
         if size_bytes > MAX_BUFFER_BYTES:
             raise MemoryError(f"a tensor of {size_bytes >> 20} MiB")
-        base = self._next + self._random.randrange(1, _GAPS) * ALIGNMENT
+        place = self._next // ALIGNMENT + self._random.randrange(1, _GAPS)
+        # Odd in one recording and even in the other, for each buffer that is recorded.
+        place += (place ^ self._seed >> len(self.buffers) % SEED_BITS) & 1
+        base = place * ALIGNMENT
         self._next = base + -(-max(1, size_bytes) // ALIGNMENT) * ALIGNMENT
         if not self._pauses and size_bytes:
-            if len(self.buffers) >= MAX_BUFFERS:
+            if len(self.buffers) - self._buffers_before >= MAX_BUFFERS:
                 raise NotRecordedError(f"more than {MAX_BUFFERS} tensors")
             self.buffers.append({"base": base, "bytes": size_bytes})
         return base
@@ -73,18 +86,9 @@ class RecordedMemory:
         """Launch a kernel; `fields` are those of a recorded launch."""
         self._step({**fields, "stream": 0})
 
-    def take_for(self, number: int, address: int, size_bytes: int) -> bool:
-        """Let the buffer at `address`, which the Python made, be buffer `number`; whether it is one and fits."""
-        made = next((b for b in self.buffers[number + 1 :] if b["base"] == address), None)
-        if made is None or made["bytes"] != size_bytes or self.buffers[number]["bytes"] != size_bytes:
-            return False
-        self.buffers.remove(made)
-        self.buffers[number] = made
-        return True
-
     def _step(self, step: dict[str, Any]) -> None:
         if self._pauses:
             return
-        if len(self.steps) >= MAX_STEPS:
+        if len(self.steps) - (self.calls[-1]["first_step"] if self.calls else 0) >= MAX_STEPS:
             raise NotRecordedError(f"more than {MAX_STEPS} launches, fills and copies")
         self.steps.append(step)

@@ -37,8 +37,18 @@ def bound(*functions: ExtensionFunction, source: str = ""):
         ((("t", "a"), ("t", "b"), ("t", "c"), ("f", "s")), ("x", "y", "out", "alpha")),
         ((("t", "a"), ("t", "b"), ("to", "bias"), ("f", "s")), ("x", "y", None, "alpha")),
         ((("to", "a"), ("o", "b"), ("f", "s")), ("x", "y", "alpha")),
+        ((("t", "x"), ("t", "y"), ("o", "alpha"), ("o", "n")), ("x", "y", "alpha", "n")),
     ],
-    ids=["by name", "in another order", "by order", "with a size", "into the output", "an optional one", "objects"],
+    ids=[
+        "by name",
+        "in another order",
+        "by order",
+        "with a size",
+        "into the output",
+        "an optional one",
+        "objects",
+        "numbers as objects",
+    ],
 )
 def test_parameters_of_an_extension_get_what_their_names_or_places_say(parameters, names):
     assert bound(function(*parameters)).names == names
@@ -81,11 +91,21 @@ def test_a_module_that_does_not_fit_is_told_what_would(functions, said):
 
 def test_a_call_is_a_script_of_tensors_numbers_and_one_function():
     call = bound(function(("t", "x"), ("t", "y"), ("f", "alpha"))).call_at(SAXPY, {"n": 5}, {"alpha": -0.5})
-    assert call.buffers_bytes == (20, 20, 20)
-    script = ("tensor 3 0 6 5", "tensor 3 1 6 5", "float -0.5 0", f"call {b'forward'.hex()} 3 0 1 2", "give 1 3")
-    assert call.values == script
+    assert call.buffers_bytes == (20,) * 6  # two sets, which the calls of one process take in turn
+    script = ("tensor 3 0 6 5", "tensor 3 1 6 5", "float -0.5 0", f"call {b'forward'.hex()} 3 1 2 3", "give 1 4")
+    assert call.values[:6] == ("begin 0", *script)
 
 
 def test_the_function_that_fits_is_written_out():
     said = "torch::Tensor forward(torch::Tensor x, torch::Tensor y, double alpha)"
     assert expected_function(SAXPY) == said
+
+
+def test_a_list_takes_a_number_for_each_axis():
+    conv2d = find_problem("conv2d")
+    taken = function(("t", "x"), ("t", "weight"), ("il", "width"), ("i", "height"))
+    binding = bind_extension(conv2d, "", ExtensionSignature(functions=(taken,)))
+    assert binding.names == ("x", "weight", ("width", "width"), "height")
+    sizes = {"batch": 1, "in_channels": 2, "out_channels": 3, "height": 4, "width": 5}
+    lines = binding.call_at(conv2d, sizes, {}).values
+    assert lines[3:9] == ("int 1 5", "int 1 5", "list 2 3 4", "int 1 4", "call 666f7277617264 4 1 2 5 6", "give 1 7")

@@ -1,0 +1,266 @@
+"""Agents that learn where kernels are really timed: the main loop that the benchmarks of it share.
+
+In order: templates of nine problems are graded, so that each problem has a ladder of slow and fast kernels; two
+models learn from those of six problems, one to write kernels, one to make them faster; what comes then is the
+benchmark's.
+Each part is done once: what a folder has is not done again, and nothing is begun for which the time is too short.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks._support.served import served
+from benchmarks._support.timed_answers import PromptSet, answers
+from common.client import AsyncClient
+from trainer.config.reading import load_config
+from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.conversation.conversation import AgentName, Flow
+from trainer.conversation.episode import episode_settings
+from trainer.data import corpus, graded
+from trainer.data.graded import GradedData, Provenance
+from trainer.data.tasks import chosen, training_tasks
+from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings
+from trainer.policies import models
+from trainer.policies.fine_tuning import fine_tune
+from trainer.tuning import collection, examples
+
+ROLES: tuple[AgentRole, ...] = ("generator", "optimizer")
+KNOWN = ("vector_add", "relu", "row_sum", "softmax", "transpose", "histogram")
+NEW = ("matvec", "gelu", "saxpy")
+"""Held out whole: nobody learns from a kernel for them, or is asked for one."""
+BLOCKS = (32, 64, 128, 512, 1024)
+"""Threads of a block where a template has 256 and its text does not hang on it."""
+SETTINGS = (
+    "agents.generator.reward=components",
+    "agents.optimizer.reward=speedup",
+    "reward.shaping={compilation: 0.3, correctness: 0.6, performance: 0.05, efficiency: 0.0, code_quality: 0.05}",
+    "model.warm_start.steps=0",
+    "algorithm.name=ppo",
+    "algorithm.advantage=turn",
+    "algorithm.micro_batch_size=32",
+    "algorithm.kl_coefficient=0.01",
+    "flow.max_turns=3",
+    "flow.early_stop_share=1.0",
+    "flow.optimizer_earns=gain",
+    "tasks.held_out=60",
+    f"tasks.problems=[{','.join(KNOWN)}]",
+    "rollout.prompt_tokens=448",
+    "rollout.turn_tokens=128",
+    "rollout.update_tokens=256",
+    "rollout.sequence_tokens=1152",
+    "evaluator.embedded=false",
+    "evaluator.concurrency=32",
+    "evaluator.timing_precision=0.03",
+    "checkpointing.evaluate_every_episodes=1000000",
+    "checkpointing.evaluate_at_start=false",
+    "checkpointing.keep=1",
+    "logging.transcripts_share=0.05",
+    "sft.examples=1200",
+    "sft.epochs=4",
+    "sft.batch_size=16",
+    "sft.gradient_accumulation_steps=1",
+    "sft.learning_rate=3e-3",
+)
+"""Of all that learn this way, beside the configuration `cpu-demo`."""
+ON_GPU = ("evaluator.backend=gpu", "resources.device=cuda", "resources.gpus_per_node=1", "resources.threads=4")
+AT_A_RATE = {"ASSAY_JOBS_PER_RUNNER": "100"}
+"""Of the evaluator: a CUDA context serves so many kernels."""
+RESERVED_S = 45.0
+"""Of the seconds that are given: for the step under way, its checkpoint, and the end."""
+GRADED_S, TUNED_S, MEASURED_S = 120.0, 90.0, 100.0
+"""That the grading, the tuning and the answers of one system are given, on an H100."""
+
+
+class OutOfTimeError(Exception):
+    """What comes next would not fit into the seconds that are given."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that all these benchmarks have."""
+    parser.add_argument("--folder", type=Path, default=Path("runs"), help="where everything is kept, or comes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the evaluator")
+    parser.add_argument("--seconds", type=float, help="stop after so long; a later call goes on")
+    parser.add_argument("--last", action="store_true", help="keep time for the last measurement, however far it got")
+    parser.add_argument("--simulator", action="store_true", help="in small, on a CPU")
+    parser.add_argument("--figures", action="store_true", help="only the figures of what is there")
+    parser.add_argument("--device", default="", help="with --figures: what it ran on")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings")
+
+
+class TimedTrial(ABC):
+    """A benchmark of agents that learn from timed rewards; `run` goes on from what the folder has."""
+
+    def __init__(self, given: argparse.Namespace, settings: Sequence[str]) -> None:
+        """`settings`: all but where the run is kept and where the evaluator is."""
+        self.given, self.folder = given, given.folder.absolute()
+        self.began_s = time.monotonic()
+        self.cuda = not given.simulator
+        self.settings = [*settings, *given.settings]
+        self.config = self.config_of()
+        self.episodes = episode_settings(self.config)
+        self.url = ""
+
+    @abstractmethod
+    def run(self) -> None:
+        """What is left, against the service at `url`. Raises OutOfTimeError."""
+
+    @abstractmethod
+    def save(self, *, quiet: bool = True) -> None:
+        """Figures and pictures of what there is."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """Pack what another machine goes on from, beside the results."""
+
+    def to_the_end(self) -> None:
+        """Start an evaluator and do what is left, until the time is up; or, with `--figures`, only save."""
+        if not self.given.figures:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with served(self.given.workers, settings=AT_A_RATE if self.cuda else {}) as service:
+                self.url = service.url
+                try:
+                    self.run()
+                except OutOfTimeError as late:
+                    print(f"Stopped: {late} The same command goes on.", flush=True)
+            self.keep()
+        self.save(quiet=False)
+
+    def config_of(self, *more: str) -> TrainingConfig:
+        """The configuration, with other settings too."""
+        return load_config("cpu-demo", [*self.settings, f"checkpointing.folder={self.folder}/{{name}}", *more])
+
+    def left_s(self) -> float:
+        """Seconds that are left."""
+        limit_s = self.given.seconds or float("inf")
+        return float(limit_s - (time.monotonic() - self.began_s))
+
+    def once(self, what: str, needs_s: float, make: Callable[[], Any]) -> Any:
+        """What `make` makes, if there is time. Raises OutOfTimeError."""
+        if self.left_s() < needs_s:
+            raise OutOfTimeError(f"{self.left_s():.0f} s are left, and what comes next ({what}) takes longer.")
+        began_s = time.monotonic()
+        found = make()
+        print(f"{what}: {time.monotonic() - began_s:.0f} s, {self.left_s():.0f} s left", flush=True)
+        return found
+
+    def graded(self) -> GradedData:
+        """The templates with their verdicts; also learns which problems there are. Raises OutOfTimeError."""
+        found: GradedData = self.once("graded", GRADED_S, lambda: asyncio.run(self._graded()))
+        return found
+
+    async def _graded(self) -> GradedData:
+        async with self.oracle() as oracle:
+            await oracle.wait_until_ready()
+            self.faces = await oracle.problems()
+            into = self.folder / "data"
+            card = await collection.collect(
+                candidates(), into, oracle, self.episodes, held_out_problems=frozenset(NEW), tell=print
+            )
+            print(
+                f"{card.kernels} kernels are graded, {sum(card.rejected.values())} not kept, {card.faults} faults.",
+                flush=True,
+            )
+        return graded.read_data(into)
+
+    def tuned(
+        self, data: GradedData, started: Path | None = None, model: Path | None = None
+    ) -> tuple[dict[AgentRole, Path], dict[AgentRole, Path]]:
+        """The models that both agents begin with, and those that they were tuned to, in folders that are there once
+        they are whole. Raises OutOfTimeError.
+
+        `started`: a folder that may have tuned ones already; `model`: a model to begin with instead of a tiny one.
+        """
+        found: tuple[dict[AgentRole, Path], dict[AgentRole, Path]] = self.once(
+            "tuned", TUNED_S, lambda: self._tuned(data, started, model)
+        )
+        return found
+
+    def _tuned(
+        self, data: GradedData, started: Path | None, model: Path | None
+    ) -> tuple[dict[AgentRole, Path], dict[AgentRole, Path]]:
+        section = self.config.sft
+        starts: dict[AgentRole, Path] = {}
+        tuned: dict[AgentRole, Path] = {}
+        asked = training_tasks(chosen(self.faces, KNOWN), self.config.tasks.variants, wording="brief")
+        for role in ROLES:
+            found = examples.examples_of(
+                AgentName(role),
+                data,
+                asked,
+                self.episodes,
+                count=section.examples,
+                seed=self.config.seed,
+                factor=section.improvement,
+            )
+            lessons = [one.lesson for one in found]
+            start = starts[role] = model or self.folder / f"{role}-start"
+            if started is not None and started.is_dir():
+                tuned[role] = started / role
+                continue
+            if not (start / "config.json").is_file():
+                models.make_tiny(start, [said.text for one in lessons for said in one.messages], seed=0)
+            into, device = self.folder / f"{role}-tuned", "cuda" if self.cuda else "cpu"
+            made = fine_tune(
+                start, into, lessons, section, epochs=section.epochs, seed=self.config.seed, device=device
+            )
+            print(f"{role}: {len(lessons)} lessons, loss {made.epochs[-1].loss:.3f}", flush=True)
+            tuned[role] = made.folder
+        return starts, tuned
+
+    def measured(
+        self,
+        system: str,
+        agents: Mapping[AgentRole, Path],
+        data: GradedData,
+        sets: Sequence[PromptSet],
+        flow: Flow,
+    ) -> None:
+        """Answers to all sets of held-out prompts, kept once they are all there. Raises OutOfTimeError."""
+        path = self.answers_of(system)
+        if path.is_file():
+            return
+
+        async def answered() -> list[dict[str, Any]]:
+            async with self.oracle() as oracle:
+                return await answers(sets, agents, data, oracle, self.episodes, flow, cuda=self.cuda)
+
+        found = self.once(f"measured {system}", MEASURED_S, lambda: asyncio.run(answered()))
+        path.write_text(json.dumps(found))
+        self.save()
+
+    def answers_of(self, system: str) -> Path:
+        """Where the answers of a system are kept."""
+        return Path(self.folder, f"measured_{system}.json")
+
+    def oracle(self) -> EvaluatorOracle:
+        """The evaluator."""
+        return EvaluatorOracle(AsyncClient(self.url), OracleSettings(self.config.evaluator.concurrency))
+
+
+def candidates() -> Iterator[collection.UngradedKernel]:
+    """The templates, and the right ones in other blocks."""
+    yield from collection.template_candidates((*KNOWN, *NEW))
+    for problem in (*KNOWN, *NEW):
+        for style in corpus.styles(problem):
+            one = corpus.render_prompt(style)
+            launch = next(line for line in one.source.splitlines() if "assay: launch" in line)
+            if "block=(256)" not in launch or "256" in one.source.replace(launch, ""):
+                continue
+            for block in BLOCKS:
+                source = one.source.replace(launch, launch.replace("256", str(block)))
+                place = Provenance("template", f"{style.name} in blocks of {block}")
+                yield collection.UngradedKernel(problem, source, place, one.status)
+
+
+def kernels_written(lines: Sequence[Mapping[str, Any]]) -> int:
+    """Kernels that were judged in the steps of these measures."""
+    answers = ((line["conversations"] * line["turns"], line["format_error_rate"]) for line in lines)
+    return round(math.fsum(count * (1 - without) for count, without in answers))

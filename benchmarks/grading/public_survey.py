@@ -1,0 +1,249 @@
+"""What share of solutions that other people published can be graded, by form; and of the others, why not.
+
+    python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
+    python benchmarks/grading/public_survey.py --folder FOLDER [--only TEXT …] [--seconds 14400] [--afresh]
+
+Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance
+that the longest sum explains: to calibrate each problem takes longer than all else. What was graded is kept in
+`FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged* where a
+verdict is about its answers. A verdict is *false* where reading the solution, or its publisher's own tests on a GPU
+where nobody read it, says the opposite. Nothing of the solutions' texts is saved in the results.
+"""
+
+import argparse
+import json
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks._support.record import save
+from benchmarks.grading.public_causes import cause_of
+from common.contract import Settings, Submission, Verdict, foreign_problem_id
+from evaluator.foreign.calibration import Calibration, OutputTolerance, derived_relative
+from evaluator.foreign.learning import File, Known, stated_problem
+from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
+from evaluator.foreign.sizes import VariedSizes, afforded, shapes_as_stated, sizes_in_words
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.problem import Problem
+from evaluator.settings import MachineSettings
+
+_NAME: Final = "public_survey"
+_ROWS: Final = "rows.jsonl"
+_LIMIT_S: Final = 120.0
+"""Of one pair, what the problem's file has to be asked included."""
+_MOST_WORK: Final = 1 << 30
+"""Operators of a file above which it is described at smaller sizes, as where a problem is learned."""
+_JUDGED: Final = ("passed", "incorrect", "runtime_error", "rejected")
+
+Row = dict[str, Any]
+
+
+@contextmanager
+def problem_in(text: bytes, toolbox: Toolbox) -> Iterator[Problem]:
+    """The problem that a file states, described and not calibrated. Raises ReferenceRefusedError."""
+    process = ReferenceProcess(toolbox.sandbox, text, "problem.py")
+    process.grant(_LIMIT_S)
+    try:
+        file = File(process, text, foreign_problem_id("problem.py", text))
+        file.most_work = _MOST_WORK
+        described = afforded(file.described)
+        try:
+            stated = file.described({})
+            too_large = "" if stated.sizes == described.sizes else sizes_in_words(stated.sizes)
+        except ReferenceTooLargeError as refused:
+            too_large = sizes_in_words({one: refused.constants.get(one, 0) for one in described.sizes})
+        file.remember(described)
+        allowed = [derived_relative(facts, described) for facts in described.outputs]
+        calibration = Calibration(tuple(OutputTolerance(one, one, 0.0) for one in allowed), {})
+        varied = VariedSizes({}, shapes_as_stated(described))
+        yield stated_problem(file, Known(described, calibration, (), (), varied, too_large=too_large), "reported")
+    finally:
+        process.close()
+
+
+def graded(place: Path, toolbox: Toolbox) -> Row:
+    """What became of the pair in this folder."""
+    try:
+        with problem_in((place / "problem.py").read_bytes(), toolbox) as problem:
+            source = next(place.glob("solution.*")).read_text(errors="replace")
+            settings = Settings(verification="quick", timing=False, estimate_for=None)
+            submission = Submission(problem=problem.id, source=source, backend="sim", settings=settings)
+            return _row(evaluate(submission, toolbox, problem=problem))
+    except ReferenceRefusedError as refusal:
+        return {"status": "no_problem", "phase": "problem", "lifted": False, "message": str(refusal)}
+
+
+def _row(verdict: Verdict) -> Row:
+    compiled, seen = verdict.compile, verdict.correctness
+    errors = [one.text[:200] for one in compiled.diagnostics if one.severity == "error"] if compiled else []
+    return {
+        "status": verdict.status.value,
+        "phase": verdict.phase.value,
+        "dialect": compiled.dialect if compiled else None,
+        "lifted": bool(compiled and compiled.lifting),
+        "message": verdict.message,
+        "diagnostics": errors[:3],
+        "warnings": [one[:200] for one in seen.warnings] if seen else [],
+    }
+
+
+def _worker(work: Connection) -> None:
+    """Grade the folders that come through this pipe, one after another."""
+    toolbox = Toolbox(MachineSettings.from_environment())
+    while (place := work.recv()) is not None:
+        work.send(_row_of(Path(place), toolbox))
+
+
+def _row_of(place: Path, toolbox: Toolbox) -> Row:
+    try:
+        return graded(place, toolbox)
+    except Exception as error:
+        return {"status": "internal_error", "lifted": False, "phase": "?", "message": repr(error)}
+
+
+class _Grader:
+    """A process that grades, made anew after one that had to be ended."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._process: Any = None
+
+    def row(self, place: Path) -> Row:
+        if self._process is None or not self._process.is_alive():
+            self._pipe, other = self._context.Pipe()
+            self._process = self._context.Process(target=_worker, args=(other,))
+            self._process.start()
+        began_s = time.monotonic()
+        pair = json.loads((place / "pair.json").read_text())
+        row: Row = {
+            "name": pair["name"],
+            "form": pair["form"],
+            "claimed": pair["claimed"],
+            "reviewed": pair["reviewed"],
+        }
+        self._pipe.send(str(place))
+        if self._pipe.poll(_LIMIT_S):
+            row |= self._pipe.recv()
+        else:
+            self._process.terminate()
+            self._process.join()
+            row |= {"status": "not_done", "phase": "?", "lifted": False, "message": f"not done in {_LIMIT_S:.0f} s"}
+        return {**row, "seconds": round(time.monotonic() - began_s, 1)}
+
+    def end(self) -> None:
+        if self._process is not None and self._process.is_alive():
+            self._pipe.send(None)
+            self._process.join(10)
+
+
+def _false(row: Row) -> bool:
+    """Whether the verdict contradicts what is known of the solution."""
+    known = (row["reviewed"] or row["claimed"]).split(" ")[0].rstrip(":,.")
+    if not known or row["status"] not in _JUDGED:
+        return False
+    return (known == "right") != (row["status"] == "passed")
+
+
+def _kept(folder: Path) -> dict[str, Row]:
+    """What was graded before; the reviews are those of the list as it is now."""
+    file = folder / _ROWS
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    for row in rows:
+        place = folder / row["name"] / "pair.json"
+        if place.exists():
+            row["reviewed"] = json.loads(place.read_text())["reviewed"]
+    return {row["name"]: row for row in rows}
+
+
+def _report(rows: Sequence[Row], pairs: int) -> bool:
+    by_form: dict[str, Counter[str]] = {}
+    causes: dict[str, Counter[str]] = {}
+    for row in rows:
+        which, cause = cause_of(row)
+        counted = by_form.setdefault(row["form"], Counter())
+        counted.update({"pairs": 1, "lifted": int(row["lifted"]), "judged": int(which == "judged"), row["status"]: 1})
+        if which != "judged":
+            causes.setdefault(which, Counter())[cause] += 1
+    table = Table("form", "pairs", "lifted", "judged", "passed", "other statuses")
+    for form, counted in sorted(by_form.items()):
+        others = ", ".join(
+            f"{status} {many}"
+            for status, many in counted.most_common()
+            if many and status not in ("pairs", "lifted", "judged", "passed")
+        )
+        table.add_row(form, *(str(counted[name]) for name in ("pairs", "lifted", "judged", "passed")), others)
+    Console().print(table)
+    for which, counted in causes.items():
+        for cause, many in counted.most_common():
+            print(f"{which:8} {many:4}  {cause}")
+    false = [row["name"] for row in rows if _false(row)]
+    print("against what is known:", ", ".join(false) or "none")
+    total = sum(by_form.values(), Counter[str]())
+    gradable = len(rows) - sum(causes.get("theirs", {}).values()) - sum(causes.get("problem", {}).values())
+    return save(
+        _NAME,
+        {
+            "pairs": len(rows),
+            "not_done": pairs - len(rows),
+            "lifted": total["lifted"],
+            "judged": total["judged"],
+            "passed": total["passed"],
+            "share_judged": total["judged"] / max(len(rows), 1),
+            "share_judged_of_what_can_be": total["judged"] / max(gradable, 1),
+            "false_verdicts": len(false),
+        },
+        {"pairs": (">=", 200), "false_verdicts": ("<=", 0)},
+        details={
+            "by_form": {form: dict(counted) for form, counted in sorted(by_form.items())},
+            "causes": {which: dict(counted.most_common()) for which, counted in causes.items()},
+        },
+    )
+
+
+def main() -> None:
+    """Grade what was not graded yet, and save what is known; exit 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--seconds", type=float, default=14400.0)
+    parser.add_argument("--afresh", action="store_true")
+    asked = parser.parse_args()
+    places = sorted(path.parent for path in asked.folder.glob("*/pair.json"))
+    # In an order that follows from the names, so that what is known early is of all forms.
+    places.sort(key=lambda place: (hash_of(place.name), place.name))
+    places = [one for one in places if not asked.only or any(text in one.name for text in asked.only)]
+    rows = {} if asked.afresh else _kept(asked.folder)
+    until_s = time.monotonic() + asked.seconds
+    grader = _Grader()
+    try:
+        for place in places:
+            if place.name in rows or time.monotonic() > until_s:
+                continue
+            row = rows[place.name] = grader.row(place)
+            with (asked.folder / _ROWS).open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(
+                f"{row['seconds']:6.1f} s  {row['name']:44} {row['status']:18} {row['message'][:150]!r}", flush=True
+            )
+    finally:
+        grader.end()
+    chosen = [rows[place.name] for place in places if place.name in rows]
+    raise SystemExit(not _report(chosen, len(places)))
+
+
+def hash_of(name: str) -> int:
+    """A number that follows from the name, and not from its order."""
+    return int.from_bytes(name.encode()[::-1], "big") % 7919
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+// problem: vector_add
+// attack: waits for an event that was never recorded
+// expect: incorrect
+// because: such a wait orders nothing
+// message: no event and no wait orders them
+#include <cuda_runtime.h>
+
+__global__ void take(const float* a, float* taken, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) taken[i] = a[i];
+}
+__global__ void add(const float* taken, const float* b, float* c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = taken[i] + b[i];
+}
+
+extern "C" void solve(const float* a, const float* b, float* c, int n)
+{
+    const int blocks = (n + 255) / 256;
+    float* taken;
+    cudaMalloc(&taken, n * sizeof(float));
+    cudaStream_t one, other;
+    cudaEvent_t done;
+    cudaStreamCreate(&one);
+    cudaStreamCreate(&other);
+    cudaEventCreate(&done);
+    take<<<blocks, 256, 0, one>>>(a, taken, n);
+    cudaStreamWaitEvent(other, done, 0);
+    cudaEventRecord(done, one);
+    add<<<blocks, 256, 0, other>>>(taken, b, c, n);
+}

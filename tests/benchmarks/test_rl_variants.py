@@ -1,0 +1,160 @@
+"""The variants of reinforcement learning: what differs between them, what is said of their answers, and going on."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks._support import effects
+from benchmarks.training import rl_variants_on_gpu as benchmark
+from benchmarks.training import two_gpus
+from trainer.config.reading import load_config
+
+KERNEL = {"compiled": True, "passed": True, "repeats": None, "speedup": 1.0, "over_naive": 1.0}
+WRONG = KERNEL | {"passed": False, "speedup": None, "over_naive": None}
+
+
+@pytest.mark.parametrize("pretrained", [False, True])
+def test_variants_differ_in_what_their_names_say_and_in_nothing_else(pretrained):
+    configs = {
+        name: load_config("cpu-demo", benchmark.settings_of(name, pretrained=pretrained))
+        for name in benchmark.VARIANTS
+    }
+    base = configs["base"]
+    assert (base.flow.credit, base.flow.single_turn_steps) == (True, 0)
+    for name, config in configs.items():
+        algorithm, variant = config.algorithm, benchmark.VARIANTS[name]
+        assert algorithm.prompts_per_step * algorithm.candidates * variant.kernels == benchmark.KERNELS_PER_STEP
+        assert algorithm.prompts_per_step == benchmark.MINI_BATCHES * algorithm.mini_batch_size
+        assert (variant.kernels, variant.agents) == (config.flow.max_turns, config.roles)
+        assert algorithm.learns_critic == (name == "critic")
+    rates = {
+        name: [config.for_agent(role).algorithm.learning_rate for role in config.roles]
+        for name, config in configs.items()
+    }
+    rate = rates["base"][0]
+    changed = {"quick_optimizer": [rate, 2 * rate], "slow_agent": [rate / 2]}
+    for name, found in rates.items():
+        assert found == pytest.approx(changed.get(name, [rate] * len(found)))
+
+
+def line(task, *kernels, asked="drawn"):
+    return {"asked": asked, "task": f"row_sum-{task}", "problem": "row_sum", "attempts": list(kernels)}
+
+
+def fast(speed):
+    return KERNEL | {"speedup": speed, "over_naive": speed}
+
+
+def test_an_effect_is_a_ratio_over_the_prompts_that_both_got_right_with_an_interval_over_prompts():
+    base = [line(task, KERNEL, fast(2.0)) for task in range(4)]
+    twice = [line(task, WRONG, fast(4.0)) for task in range(3)] + [line(3, WRONG)]
+    left_out = [{"asked": "drawn", "left_out": True}]
+    answers = {"tuned": {0: base}, "base": {1: base, 2: base}, "grpo": {1: twice, 2: twice + left_out}}
+    figures = dict(benchmark.figures_of_systems(answers))
+    assert figures["grpo_drawn_prompts"] == 4
+    assert figures["grpo_drawn_compile_rate"] == 1
+    assert figures["grpo_drawn_right"] == pytest.approx(0.75)
+    assert figures["grpo_drawn_over_naive"] == pytest.approx(4)
+    assert (figures["grpo_drawn_gain_count"], figures["base_drawn_gain"]) == (0, pytest.approx(2))
+    over = "grpo_over_base_drawn"
+    assert [figures[f"{over}_speed{end}"] for end in ("", "_low", "_high")] == pytest.approx([2, 2, 2])
+    assert figures[f"{over}_speed_count"] == 6
+    assert figures[f"{over}_right"] == pytest.approx(-0.25)
+    assert figures[f"{over}_right_low"] < -0.25 < figures[f"{over}_right_high"] <= 0
+    # All seeds began with the same models.
+    assert figures["base_over_tuned_drawn_speed_count"] == 8
+    assert figures["base_over_tuned_drawn_speed"] == pytest.approx(1)
+
+
+def test_effects_are_drawn(tmp_path):
+    answers = {"base": {1: [line(0, KERNEL)]}, "grpo": {1: [line(0, fast(2.0))]}}
+    figures = dict(benchmark.figures_of_systems(answers))
+    effects.draw_effects(figures, ["grpo", "dapo"], tmp_path / "effects.svg")
+    text = (tmp_path / "effects.svg").read_text()
+    assert "grpo" in text
+    assert "dapo" not in text
+
+
+class Rehearsal(benchmark.Variants):
+    """All but grading, tuning, learning and answering."""
+
+    def __init__(self, given):
+        super().__init__(given)
+        self.asked = []
+
+    def graded(self):
+        self.faces = ()
+
+    def tuned(self, data, started=None, model=None):
+        return {}, {"generator": Path("g"), "optimizer": Path("o")}
+
+    def _answered(self, system, variant, agents, data):
+        self.asked.append(system)
+        self.answers_of(system).write_text(json.dumps([line(0, KERNEL)]))
+
+    def save(self, *, quiet=True):
+        """Nothing."""
+
+
+def given(folder, **changed):
+    asked = {"folder": folder, "simulator": True, "settings": [], "seconds": None, "last": False, "model": None}
+    asked |= {"only": ("base", "grpo"), "seeds": 1, "steps": 2, "at_once": 2, "prompts": 1}
+    return argparse.Namespace(**asked | changed)
+
+
+def test_a_benchmark_that_was_cut_off_goes_on_with_the_runs_that_have_steps_left(tmp_path, monkeypatch):
+    told_of = []
+
+    def checkpoint(run, step):
+        place = tmp_path / run / "checkpoints" / f"step-{step:06d}"
+        for role in ("generator", "optimizer"):
+            (place / role / f"global_step_{step}").mkdir(parents=True)
+        (place / "state.json").write_text(json.dumps({"form": 1, "step": step, "state": {}}))
+
+    def played(told, seconds):
+        run = next(each.removeprefix("name=") for each in told if each.startswith("name="))
+        told_of.append((run, seconds))
+        assert {"agents.generator.model_name=g", "algorithm.steps=2"} <= set(told)
+        cut_off = run == "grpo-1" and len(told_of) <= 2
+        checkpoint(run, 1 if cut_off else 2)
+        return not cut_off
+
+    monkeypatch.setattr(benchmark, "played", played)
+    with pytest.raises(benchmark.OutOfTimeError, match="1 of 2 runs have steps"):
+        Rehearsal(given(tmp_path, seconds=1000.0)).run()
+    assert sorted(run for run, _ in told_of) == ["base-1", "grpo-1"]
+    assert all(seconds < 1000 for _, seconds in told_of)
+
+    with pytest.raises(benchmark.OutOfTimeError):
+        Rehearsal(given(tmp_path, seconds=1.0)).run()
+    again = Rehearsal(given(tmp_path, seconds=1.0, last=True))
+    again.run()
+    assert "grpo-1_1" in again.asked, "what has been learned is measured"
+
+    again = Rehearsal(given(tmp_path))
+    again.run()
+    assert told_of[2:] == [("grpo-1", None)]
+    assert {"base-1_2", "grpo-1_2"} <= set(again.asked)
+    assert set(again.answers()) == {"tuned", "tuned_one_agent", "base", "grpo"}
+    assert again.answers()["grpo"][1] == [line(0, KERNEL)]
+
+
+def test_two_gpus_are_used_in_the_ways_that_are_compared_and_only_whole_steps_count(tmp_path):
+    asked = argparse.Namespace(models=tmp_path, folder=tmp_path, steps=3)
+    configs = {way: load_config("cpu-demo", two_gpus.told_of(way, asked)) for way in two_gpus.WAYS}
+    placed = {way: (one.resources.gpus_per_node, one.resources.layout) for way, one in configs.items()}
+    assert placed == {"one": (1, "shared"), "beside": (1, "shared"), "split": (2, "split")}
+    for way, use in two_gpus.WAYS.items():
+        assert len(use.trainer.split(",")) == configs[way].resources.gpus_per_node
+        assert configs[way].agents.generator.model_name == str(tmp_path / "generator-tuned")
+    shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
+    lines = {
+        way: [{"step": step, "step_s": took_s, **shares} for step, took_s in enumerate([900.0, took, took], start=1)]
+        for way, took in {"one": 60.0, "beside": 40.0}.items()
+    }
+    figures = two_gpus.figures_of(lines | {"split": []})
+    assert figures["one_steps_per_hour"] == pytest.approx(60)
+    assert figures["beside_over_one"] == pytest.approx(1.5)
+    assert "split_over_one" not in figures

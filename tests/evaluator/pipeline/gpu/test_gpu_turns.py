@@ -1,0 +1,120 @@
+"""Turns of the referees of one GPU: who waits for whom, in which order, and what a dead one leaves."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from stand_in import StandInServices
+from test_referees import gpu, request
+
+from common.contract import Settings
+from evaluator.backends.gpu.session import GpuSession
+from evaluator.pipeline.gpu.client import GpuReferee
+from evaluator.pipeline.gpu.referees import GpuReferees
+from evaluator.pipeline.gpu.server import serve
+from evaluator.pipeline.gpu.turns import GpuTurn, GpuTurns
+from evaluator.sandbox import selftest
+from evaluator.settings import MachineSettings
+
+
+def until(true):
+    end_s = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end_s
+        time.sleep(0.002)
+
+
+def test_nobody_is_overtaken_and_who_is_alone_is_alone(tmp_path):
+    log, kinds = [], ["alone", "together", "together", "alone", "together"]
+    tickets = lambda: len([file for file in tmp_path.iterdir() if "-" in file.name])  # noqa: E731
+
+    def come(number, kind):
+        turn = GpuTurn(tmp_path)
+        (turn.alone if kind == "alone" else turn.together)()
+        log.append((number, "begins"))
+        time.sleep(0.02)
+        log.append((number, "ends"))
+        turn.leave()
+
+    with GpuTurns(tmp_path).job() as first, ThreadPoolExecutor(len(kinds)) as pool:
+        for number, kind in enumerate(kinds):
+            pool.submit(come, number, kind)
+            until(lambda: tickets() == number + 2)  # noqa: B023
+        assert log == []
+        first.give_way()  # behind all of them: those who would be alone wait already
+        assert len(log) >= 8
+    begun = [number for number, what in log if what == "begins"]
+    assert (begun[0], set(begun[1:3]), begun[3:]) == (0, {1, 2}, [3, 4])
+    for number in (0, 3):
+        at = log.index((number, "begins"))
+        assert log[at + 1] == (number, "ends")
+    assert tickets() == 0
+
+
+def test_what_a_killed_process_held_or_waited_for_holds_up_nobody(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from evaluator.pipeline.gpu.turns import GpuTurn\n"
+        "turn = GpuTurn(Path(sys.argv[1])); turn.alone(); print(1, flush=True); time.sleep(600)"
+    )
+    start = lambda: subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE)  # noqa: E731
+    holds = start()
+    assert holds.stdout.read(2) == b"1\n"
+    waits = start()
+    until(lambda: len(list(tmp_path.glob("*-alone"))) == 2)
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(lambda: GpuTurns(tmp_path).job().__enter__().leave())
+        until(lambda: len(list(tmp_path.glob("*-together"))) == 1)
+        for process in (waits, holds):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+        third.result(20)
+    assert list(tmp_path.glob("*-*")) == []
+
+
+def test_one_referee_has_no_queue():
+    with GpuTurns(None).job() as turn:
+        turn.alone()
+        turn.give_way()
+        turn.together()
+
+
+def test_two_referees_of_one_gpu_verify_together_and_time_alone(tmp_path, monkeypatch):
+    settings = MachineSettings(tmp_path, referees_per_gpu=2)
+    place, runs, run_before = selftest.choose(tmp_path / "work"), [], GpuSession.run
+
+    def run(session, asked):
+        began_s = time.monotonic()
+        outcome = run_before(session, asked)
+        runs.append((id(session), asked.quiet, began_s, time.monotonic()))
+        return outcome
+
+    monkeypatch.setattr(GpuSession, "run", run)
+    timed = Settings(verification="quick", sizes={"n": 3000}, max_launches=10)
+    with contextlib.ExitStack() as stack:
+        made = [GpuReferee(gpu(0), settings, number=number) for number in range(2)]
+        for referee in made:
+            assert "--turns" in referee._command()
+            referee._socket.parent.mkdir(parents=True, exist_ok=True)
+            services = StandInServices(place, turns=referee._turns)
+            stack.enter_context(contextlib.closing(services.runtime))
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(referee._socket))
+            listener.listen(16)
+            threading.Thread(target=serve, args=(listener, services), daemon=True).start()
+        both = GpuReferees(made, tmp_path / "referees")
+        assert both.count == 1
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: both.judge(request(settings=timed), lambda event: None), range(4)))
+    assert all(one.verified.ruling is None and one.look.ruling is None for one in found)
+    assert all("turn" in one.phases_s for one in found)
+    for session in {session for session, *_ in runs}:
+        quiet = [(began_s, ended_s) for one, is_quiet, began_s, ended_s in runs if one == session and is_quiet]
+        began_s, ended_s = quiet[0][0], quiet[-1][1]
+        others = [one for one in runs if one[0] != session]
+        assert not any(other_s < ended_s and end_s > began_s for _, _, other_s, end_s in others)

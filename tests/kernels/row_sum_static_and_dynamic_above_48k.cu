@@ -1,0 +1,24 @@
+// problem: row_sum
+// style: 40 KiB of static shared memory beside 20 KiB of dynamic
+// assay: launch row_sum grid=(rows) block=(128) shared=(20 * 1024) args=(x, y, cols)
+
+__global__ void row_sum(const float* x, float* y, int cols)
+{
+    __shared__ float kept[10 * 1024];
+    extern __shared__ float sums[];
+    float sum = 0.0f;
+    for (int start = 0; start < cols; start += 10 * 1024) {
+        int many = min(10 * 1024, cols - start);
+        __syncthreads();
+        for (int c = threadIdx.x; c < many; c += blockDim.x) kept[c] = x[(size_t)blockIdx.x * cols + start + c];
+        __syncthreads();
+        for (int c = threadIdx.x; c < many; c += blockDim.x) sum += kept[many - 1 - c];
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) y[blockIdx.x] = sums[0];
+}
