@@ -269,8 +269,8 @@ class RepeatedCalls:
                 if not written & needs.held or used & tensors:
                     continue
                 needs.held |= used
-                for held in used:
-                    needs.covered.pop(held, None)
+                for place in used:
+                    needs.covered.pop(place, None)
             elif isinstance(one, RecordedFill | RecordedCopy):
                 address = one.fill if isinstance(one, RecordedFill) else one.to
                 target, stretch = self._held(address), self._stretch(address, one.bytes)

@@ -17,7 +17,10 @@ from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
 from evaluator.foreign.inside.numbers_in_text import (
+    assigned,
+    constants_in,
     given_numbers,
+    is_size,
     keyed_numbers,
     numbers_together,
     numbers_within,
@@ -25,7 +28,6 @@ from evaluator.foreign.inside.numbers_in_text import (
 )
 from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
-from evaluator.foreign.inside.stated_sizes import assigned, constants_in, is_size
 
 _TIMED: Final = "generate_performance_test"
 _WAYS: Final = ("in", "out", "inout")

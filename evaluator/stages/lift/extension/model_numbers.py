@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from common.contract import form_of
-from evaluator.foreign.inside.stated_sizes import assigned
+from evaluator.foreign.inside.numbers_in_text import assigned
 from evaluator.foreign.learning import origins
 from evaluator.problems.problem import Problem
 

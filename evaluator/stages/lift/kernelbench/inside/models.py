@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from evaluator.foreign.inside import stated_sizes
+from evaluator.foreign.inside import numbers_in_text
 
 
 class MisfitError(Exception):
@@ -22,7 +22,7 @@ def executed(name: str) -> dict[str, Any]:
 
 def reference_at(name: str, sizes: dict[str, int]) -> dict[str, Any]:
     """The names that the problem's file defines where its numbers are these, and what follows from them does."""
-    tree, constants = stated_sizes.parsed(Path(name).read_text(encoding="utf-8"))
+    tree, constants = numbers_in_text.parsed(Path(name).read_text(encoding="utf-8"))
     for size, value in sizes.items():
         if size in constants:
             constants[size].value = value
