@@ -90,7 +90,8 @@ def _resampled(samples: Samples, block: int, rng: np.random.Generator) -> Sample
     count = len(samples)
     starts = rng.integers(0, count, (RESAMPLES, -(-count // block)))
     places = (starts[:, :, None] + np.arange(block)) % count
-    return np.median(samples[places.reshape(RESAMPLES, -1)[:, :count]], axis=1)
+    medians: Samples = np.median(samples[places.reshape(RESAMPLES, -1)[:, :count]], axis=1)
+    return medians
 
 
 def _of_few(event: Samples, baseline: Samples, ratio: float, confidence: float) -> Interval:
