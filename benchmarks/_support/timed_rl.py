@@ -164,7 +164,10 @@ class TimedTrial(ABC):
             card = await collection.collect(
                 candidates(), into, oracle, self.episodes, held_out_problems=frozenset(NEW), tell=print
             )
-            print(f"{card.kernels} kernels are graded, {card.rejected} not kept, {card.faults} faults.", flush=True)
+            print(
+                f"{card.kernels} kernels are graded, {sum(card.rejected.values())} not kept, {card.faults} faults.",
+                flush=True,
+            )
         return graded.read_data(into)
 
     def tuned(

@@ -1,5 +1,6 @@
 """Real training runs, for the benchmarks of the trainer: `assay-train run` in a process of its own."""
 
+import os
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -135,10 +137,10 @@ def interval(differences: Sequence[float], seed: int = 0) -> tuple[float, float]
     return float(low), float(high)
 
 
-def played(told: Sequence[str], seconds: float | None) -> bool:
-    """Train until all steps are done (True), or the time is up."""
+def played(told: Sequence[str], seconds: float | None, environment: Mapping[str, str] = MappingProxyType({})) -> bool:
+    """Train until all steps are done (True), or the time is up. `environment`: variables of the run's own."""
     command = [sys.executable, "-m", "trainer", "run", "--config", "cpu-demo", *told]
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, env={**os.environ, **environment}) as process:
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:

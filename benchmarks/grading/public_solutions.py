@@ -3,10 +3,10 @@
     python benchmarks/grading/public_solutions.py --folder /somewhere --mirrors MIRRORS [--only TEXT …]
     python benchmarks/grading/public_solutions.py --folder /somewhere --files FILES
 
-`public_solutions.json` beside this file holds addresses alone (repository, commit, path). `--mirrors`: a folder with a
-git repository of each, as `MIRRORS/owner+name` or `MIRRORS/owner/name` (bare or not, or with the git directory `repo`
-inside). `--files`: a folder with the files as they lie in their repositories, `FILES/owner/name/path`. Each pair becomes
-a folder: `solution.cu` or `solution.py`, `problem.py`, and `pair.json` with the pair's entry of the list.
+`public_solutions.json` beside this file holds addresses alone (repository, commit, path). `--mirrors`: a folder with
+a git repository of each, as `MIRRORS/owner+name` or `MIRRORS/owner/name` (bare or not, or with the git directory
+`repo` inside). `--files`: a folder with the files as they lie in their repositories, `FILES/owner/name/path`. Each
+pair becomes a folder: `solution.cu` or `solution.py`, `problem.py`, and `pair.json` with its entry of the list.
 """
 
 import argparse

@@ -1,18 +1,20 @@
 """What share of solutions that other people published can be graded, by form; and of the others, why not.
 
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
-    python benchmarks/grading/public_survey.py --folder FOLDER [--only TEXT …] [--seconds 14400] [--afresh]
+    python benchmarks/grading/public_survey.py --folder FOLDER [--only TEXT …] [--seconds N] [--lift-only]
 
 Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance
 that the longest sum explains: to calibrate each problem takes longer than all else. What was graded is kept in
 `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged* where a
-verdict is about its answers. A verdict is *false* where reading the solution, or its publisher's own tests on a GPU
-where nobody read it, says the opposite. Nothing of the solutions' texts is saved in the results.
+verdict is about its answers; with `--lift-only` none is judged, which takes less. A verdict is *false* where reading
+the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the solutions'
+texts is saved in the results.
 """
 
 import argparse
 import json
 import multiprocessing
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,7 +33,8 @@ from evaluator.foreign.calibration import Calibration, OutputTolerance, derived_
 from evaluator.foreign.learning import File, Known, stated_problem
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
 from evaluator.foreign.sizes import VariedSizes, afforded, shapes_as_stated, sizes_in_words
-from evaluator.pipeline.pipeline import evaluate
+from evaluator.pipeline.grading_job import Preparation
+from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
@@ -43,6 +46,8 @@ _LIMIT_S: Final = 120.0
 _MOST_WORK: Final = 1 << 30
 """Operators of a file above which it is described at smaller sizes, as where a problem is learned."""
 _JUDGED: Final = ("passed", "incorrect", "runtime_error", "rejected")
+_CANNOT: Final = ("theirs", "wrong", "problem", "machine")
+"""Whose doing it is where a solution is not lifted through no fault of the recorder's."""
 
 Row = dict[str, Any]
 
@@ -70,14 +75,18 @@ def problem_in(text: bytes, toolbox: Toolbox) -> Iterator[Problem]:
         process.close()
 
 
-def graded(place: Path, toolbox: Toolbox) -> Row:
+def graded(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:
     """What became of the pair in this folder."""
     try:
         with problem_in((place / "problem.py").read_bytes(), toolbox) as problem:
             source = next(place.glob("solution.*")).read_text(errors="replace")
             settings = Settings(verification="quick", timing=False, estimate_for=None)
             submission = Submission(problem=problem.id, source=source, backend="sim", settings=settings)
-            return _row(evaluate(submission, toolbox, problem=problem))
+            if not lift_only:
+                return _row(evaluate(submission, toolbox, problem=problem))
+            found = prepare(submission, problem, toolbox, toolbox.referee(submission))
+            done = {"status": "recorded", "phase": "launch", "lifted": True, "message": ""}
+            return done if isinstance(found, Preparation) else _row(found)
     except ReferenceRefusedError as refusal:
         return {"status": "no_problem", "phase": "problem", "lifted": False, "message": str(refusal)}
 
@@ -96,16 +105,16 @@ def _row(verdict: Verdict) -> Row:
     }
 
 
-def _worker(work: Connection) -> None:
+def _worker(work: Connection, lift_only: bool) -> None:
     """Grade the folders that come through this pipe, one after another."""
     toolbox = Toolbox(MachineSettings.from_environment())
     while (place := work.recv()) is not None:
-        work.send(_row_of(Path(place), toolbox))
+        work.send(_row_of(Path(place), toolbox, lift_only))
 
 
-def _row_of(place: Path, toolbox: Toolbox) -> Row:
+def _row_of(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:
     try:
-        return graded(place, toolbox)
+        return graded(place, toolbox, lift_only)
     except Exception as error:
         return {"status": "internal_error", "lifted": False, "phase": "?", "message": repr(error)}
 
@@ -113,14 +122,15 @@ def _row_of(place: Path, toolbox: Toolbox) -> Row:
 class _Grader:
     """A process that grades, made anew after one that had to be ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, lift_only: bool) -> None:
+        self._lift_only = lift_only
         self._context = multiprocessing.get_context("spawn")
         self._process: Any = None
 
     def row(self, place: Path) -> Row:
         if self._process is None or not self._process.is_alive():
             self._pipe, other = self._context.Pipe()
-            self._process = self._context.Process(target=_worker, args=(other,))
+            self._process = self._context.Process(target=_worker, args=(other, self._lift_only))
             self._process.start()
         began_s = time.monotonic()
         pair = json.loads((place / "pair.json").read_text())
@@ -188,7 +198,7 @@ def _report(rows: Sequence[Row], pairs: int) -> bool:
     false = [row["name"] for row in rows if _false(row)]
     print("against what is known:", ", ".join(false) or "none")
     total = sum(by_form.values(), Counter[str]())
-    gradable = len(rows) - sum(causes.get("theirs", {}).values()) - sum(causes.get("problem", {}).values())
+    cannot = sum(many for which in _CANNOT for many in causes.get(which, {}).values())
     return save(
         _NAME,
         {
@@ -197,8 +207,8 @@ def _report(rows: Sequence[Row], pairs: int) -> bool:
             "lifted": total["lifted"],
             "judged": total["judged"],
             "passed": total["passed"],
-            "share_judged": total["judged"] / max(len(rows), 1),
-            "share_judged_of_what_can_be": total["judged"] / max(gradable, 1),
+            "share_lifted": total["lifted"] / max(len(rows), 1),
+            "share_lifted_of_what_can_be": total["lifted"] / max(len(rows) - cannot, 1),
             "false_verdicts": len(false),
         },
         {"pairs": (">=", 200), "false_verdicts": ("<=", 0)},
@@ -215,15 +225,16 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=())
     parser.add_argument("--seconds", type=float, default=14400.0)
-    parser.add_argument("--afresh", action="store_true")
+    parser.add_argument("--lift-only", action="store_true")
     asked = parser.parse_args()
+    sys.argv[1:] = ["--folder", "FOLDER", *(["--lift-only"] if asked.lift_only else [])]  # as it is saved
     places = sorted(path.parent for path in asked.folder.glob("*/pair.json"))
     # In an order that follows from the names, so that what is known early is of all forms.
     places.sort(key=lambda place: (hash_of(place.name), place.name))
     places = [one for one in places if not asked.only or any(text in one.name for text in asked.only)]
-    rows = {} if asked.afresh else _kept(asked.folder)
+    rows = _kept(asked.folder)
     until_s = time.monotonic() + asked.seconds
-    grader = _Grader()
+    grader = _Grader(asked.lift_only)
     try:
         for place in places:
             if place.name in rows or time.monotonic() > until_s:

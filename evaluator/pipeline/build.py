@@ -26,7 +26,7 @@ from evaluator.stages.lift.extension.binding import expected_function
 from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
 from evaluator.stages.lift.kernelbench.solution import Solution
 from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
-from evaluator.stages.lift.triton.entry_points import is_triton
+from evaluator.stages.lift.triton.entry_points import is_triton, is_triton_solution
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
@@ -45,13 +45,16 @@ def build(
     Raises InfrastructureError.
     """
     progress(Progress(Phase.SCREEN))
+    solution_in_triton = _is_solution_in_triton(submitted)
     python = submitted.dialect == "triton" or (submitted.dialect is None and _looks_like_triton(submitted))
+    python = python or solution_in_triton
     cleaned = clean(submitted.raw, python)
     if cleaned.ruling:
         return Ending(submitted, cleaned.ruling)
     if python:
         screening = screen_python(cleaned.source, cleaned.changes)
-        known = ScreenedSource(submitted, cleaned.source, screening, "triton")
+        dialect_here: Dialect = "kernelbench" if solution_in_triton else "triton"
+        known = ScreenedSource(submitted, cleaned.source, screening, dialect_here)
         return build_triton(known, toolbox, [*public_points(submitted), *ahead()], progress)
     dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
     unscreened = ScreenedSource(submitted, cleaned.source, Screening(changes=cleaned.changes), dialect)
@@ -92,6 +95,12 @@ def build(
 
 def _looks_like_triton(submitted: SubmittedSource) -> bool:
     return submitted.plan is None and is_triton(submitted.raw.decode(errors="replace"))
+
+
+def _is_solution_in_triton(submitted: SubmittedSource) -> bool:
+    if submitted.plan is not None or submitted.dialect not in (None, "kernelbench"):
+        return False
+    return is_triton_solution(submitted.raw.decode(errors="replace"))
 
 
 def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> HostCode | Ruling:
@@ -190,6 +199,7 @@ def _lifted(
         toolbox.toolchain,
         toolbox.sandbox,
         cache,
+        [sizes for sizes, _ in public_points(submitted)],
     )
     if not isinstance(lifted, Lifted):
         # A verdict whose host code did not compile cannot say that the compiler took all of it.
@@ -238,7 +248,7 @@ def record_ahead(
     if recorded is None:
         return planned
     points = known_points(screened.submitted, secret, timed_too)
-    if screened.dialect == "triton":
+    if screened.dialect == "triton" or is_triton_solution(screened.source):
         return planned if recorded.knows(points) else with_more_kernels(planned, toolbox, points)
     recorded.record(points)
     return planned

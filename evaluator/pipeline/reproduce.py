@@ -12,7 +12,7 @@ from evaluator.stages.verify.reproduction import ReproductionInput, reproduction
 
 def why_none(verdict: Verdict) -> str | None:
     """Why no program can be made from this verdict, in words; None where one can."""
-    if verdict.compile and verdict.compile.dialect == "triton":
+    if verdict.compile and (verdict.compile.toolchain or "").startswith("triton"):
         return "its kernels are Triton's, and such a program is CUDA C++"
     if _smallest(verdict) is not None:
         return None

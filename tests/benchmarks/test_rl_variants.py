@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks._support import effects
 from benchmarks.training import rl_variants_on_gpu as benchmark
+from benchmarks.training import two_gpus
 from trainer.config.reading import load_config
 
 KERNEL = {"compiled": True, "passed": True, "repeats": None, "speedup": 1.0, "over_naive": 1.0}
@@ -138,3 +139,22 @@ def test_a_benchmark_that_was_cut_off_goes_on_with_the_runs_that_have_steps_left
     assert {"base-1_2", "grpo-1_2"} <= set(again.asked)
     assert set(again.answers()) == {"tuned", "tuned_one_agent", "base", "grpo"}
     assert again.answers()["grpo"][1] == [line(0, KERNEL)]
+
+
+def test_two_gpus_are_used_in_the_ways_that_are_compared_and_only_whole_steps_count(tmp_path):
+    asked = argparse.Namespace(models=tmp_path, folder=tmp_path, steps=3)
+    configs = {way: load_config("cpu-demo", two_gpus.told_of(way, asked)) for way in two_gpus.WAYS}
+    placed = {way: (one.resources.gpus_per_node, one.resources.layout) for way, one in configs.items()}
+    assert placed == {"one": (1, "shared"), "beside": (1, "shared"), "split": (2, "split")}
+    for way, where in two_gpus.WAYS.items():
+        assert len(where.trainer.split(",")) == configs[way].resources.gpus_per_node
+        assert configs[way].agents.generator.model_name == str(tmp_path / "generator-tuned")
+    shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
+    lines = {
+        way: [{"step": step, "step_s": took_s, **shares} for step, took_s in enumerate([900.0, took, took], start=1)]
+        for way, took in {"one": 60.0, "beside": 40.0}.items()
+    }
+    figures = two_gpus.figures_of(lines | {"split": []})
+    assert figures["one_steps_per_hour"] == pytest.approx(60)
+    assert figures["beside_over_one"] == pytest.approx(1.5)
+    assert "split_over_one" not in figures

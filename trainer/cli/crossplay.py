@@ -19,10 +19,10 @@ from trainer.config.schema import TrainingConfig
 from trainer.conversation import episode
 from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError
-from trainer.evaluator import oracle
+from trainer.evaluator import oracle, run_tasks
 from trainer.policies.crossplay import Pairing, cross_play, specialisation
 from trainer.policies.local_policy import LocalPolicy, SamplingSettings
-from trainer.rl import processes, runner
+from trainer.rl import processes
 from trainer.rl.checkpoints import Checkpoint, Checkpoints
 
 RESULT: Final = "crossplay.json"
@@ -53,7 +53,7 @@ def pair_checkpoints(folder: Path, count: int, seed: int, overrides: tuple[str, 
         update={"checkpointing": config.checkpointing.model_copy(update={"folder": str(folder / "crossplay")})}
     )
     with processes.evaluator(aside) as ready:
-        _, held_out = asyncio.run(runner.tasks_of(ready, partial(click.echo, err=True)))
+        _, held_out = asyncio.run(run_tasks.tasks_of(ready, partial(click.echo, err=True)))
         pairings = asyncio.run(_played(ready, found, held_out[:count], seed))
     gap = specialisation(pairings)
     with writing(folder / RESULT, "FOLDER"):

@@ -12,13 +12,14 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from common.file_replacement import replace_file
 from trainer.config.schema import AgentRole
 from trainer.errors import CheckpointError, TrainerError
+from trainer.rl.curriculum import Curriculum
 
 FORM: Final = 1
 """Version of `state.json`."""
@@ -113,6 +114,31 @@ class Checkpoints:
 
     def _folders(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("step-*") if path.is_dir())
+
+
+@dataclass
+class RunProgress:
+    """What a checkpoint keeps of the run itself."""
+
+    curriculum: Curriculum
+    models: Mapping[AgentRole, str] = field(default_factory=dict)
+    """The folder of each model that was made here, by agent."""
+    step: int = 0
+    episodes: int = 0
+    left_out: int = 0
+    failures: int = 0
+
+    def state(self) -> dict[str, Any]:
+        counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
+        return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
+
+    def restore(self, found: Checkpoint) -> None:
+        self.step = found.step
+        self.episodes, self.left_out, self.failures = (
+            int(found.state[name]) for name in ("episodes", "left_out", "failures")
+        )
+        self.curriculum = self.curriculum.restored(found.state["curriculum"])
+        self.models = found.state.get("models", {})
 
 
 @contextmanager

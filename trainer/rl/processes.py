@@ -136,6 +136,29 @@ def version_of(url: str) -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def asked_to_stop() -> Iterator[threading.Event]:
+    """Set by SIGTERM or Ctrl-C, which then no longer interrupt what is under way; a second one does."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    old = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def note(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    for number in old:
+        signal.signal(number, note)
+    try:
+        yield asked
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
 class _Embedded:
     """`assay serve` as a child process, started again on the same port where it ends by itself."""
 

@@ -9,7 +9,6 @@ on the run's seed, the step and the place in it, requests are generated one by o
 
 import asyncio
 import os
-import signal
 import threading
 import time
 import warnings
@@ -20,15 +19,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from common.client import AsyncClient
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation import episode
 from trainer.conversation.rewards import credit_settings
-from trainer.data import references
-from trainer.data.operations import chosen_operations, stated
-from trainer.data.tasks import Task, chosen, held_out_tasks, training_tasks
-from trainer.errors import ConfigurationError, TrainerError
+from trainer.data.tasks import Task
+from trainer.errors import TrainerError
 from trainer.evaluator import oracle as evaluation
+from trainer.evaluator.run_tasks import tasks_of
 from trainer.policies import sft
 from trainer.policies.local_policy import folder_of_tester
 from trainer.reporting import transcripts
@@ -36,8 +33,9 @@ from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
 from trainer.rl.batch import refuse_without_verdicts, told_apart
-from trainer.rl.checkpoints import Checkpoint, Checkpoints, loading_checkpoint, writing_checkpoint
-from trainer.rl.curriculum import Curriculum, curriculum_of, outcome_of
+from trainer.rl.checkpoints import Checkpoint, Checkpoints, RunProgress, loading_checkpoint, writing_checkpoint
+from trainer.rl.curriculum import curriculum_of, outcome_of
+from trainer.rl.processes import asked_to_stop
 from trainer.rl.settings import (
     check_settings,
     refuse_without_transfer,
@@ -81,31 +79,6 @@ class RunSummary:
     seconds: float = 0.0
 
 
-@dataclass
-class _Progress:
-    """What a checkpoint keeps of the run itself."""
-
-    curriculum: Curriculum
-    models: Mapping[AgentRole, str] = field(default_factory=dict)
-    """The folder of each model that was made here, by agent."""
-    step: int = 0
-    episodes: int = 0
-    left_out: int = 0
-    failures: int = 0
-
-    def state(self) -> dict[str, Any]:
-        counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
-        return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
-
-    def restore(self, found: Checkpoint) -> None:
-        self.step = found.step
-        self.episodes, self.left_out, self.failures = (
-            int(found.state[name]) for name in ("episodes", "left_out", "failures")
-        )
-        self.curriculum = self.curriculum.restored(found.state["curriculum"])
-        self.models = found.state.get("models", {})
-
-
 def run(
     config: TrainingConfig,
     *,
@@ -132,7 +105,7 @@ def run(
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
     training, held_out = asyncio.run(tasks_of(config, tell))
-    progress = _Progress(curriculum.skipping(training))
+    progress = RunProgress(curriculum.skipping(training))
     found = checkpoints.newest()
     if found is not None:
         progress.restore(found)
@@ -152,7 +125,7 @@ def run(
     with (
         MetricsWriter(folder, config, resumed_step=found.step if found else None) as writer,
         ray_session.started(config, worker_environment(config)),
-        _asked_to_stop() as stop,
+        asked_to_stop() as stop,
         GpuUse() as gpu_use,
     ):
         this = _Run(config, folder, checkpoints, progress, training, held_out, writer, on_step, tell, stop, gpu_use)
@@ -169,7 +142,7 @@ class _Run:
         config: TrainingConfig,
         folder: Path,
         checkpoints: Checkpoints,
-        progress: _Progress,
+        progress: RunProgress,
         training: Sequence[Task],
         held_out: Sequence[Task],
         writer: MetricsWriter,
@@ -430,57 +403,3 @@ def _seed(*parts: object) -> int:
     """A number below 2^31 that hangs on all parts, the same on every machine."""
     text = "/".join(map(str, parts)).encode()
     return int.from_bytes(blake2b(text, digest_size=4).digest(), "big") >> 1
-
-
-async def tasks_of(config: TrainingConfig, tell: Callable[[str], None]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Tasks to train on and held-out ones, of the problems that the evaluator has and those that it is sent.
-
-    Raises ConfigurationError, OracleError, OracleLostError.
-    """
-    section, asked = config.evaluator, config.tasks
-    client = AsyncClient(section.url, os.environ.get(section.key_variable), patience_s=section.patience_s)
-    async with evaluation.EvaluatorOracle(client, evaluation.oracle_settings(section)) as oracle:
-        await oracle.wait_until_ready(tell)
-        faces = chosen(await oracle.problems(), asked.problems)
-        given = references.read_references([Path(one) for one in asked.references])
-        problems = await oracle.described(given, tell)
-    if given and not problems:
-        raise ConfigurationError(
-            "The evaluator can grade none of tasks.references.", "What it says of each is above."
-        )
-    others = chosen_operations(asked.operations)
-    learned = [
-        *faces,
-        *(one.face for one in others if not (one.family_is_held_out or one.shape_is_held_out)),
-        *(one.face for one in problems if not one.is_held_out),
-    ]
-    every = [*faces, *(one.face for one in others), *(one.face for one in problems)]
-    wording, share = asked.wording, asked.held_out_share
-    training = training_tasks(learned, asked.variants, wording=wording, held_out_share=share)
-    held_out = held_out_tasks(every, asked.held_out, wording=wording, held_out_share=share)
-    return references.with_references(stated(training), problems), references.with_references(
-        stated(held_out), problems
-    )
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
-    """Set by SIGTERM or Ctrl-C, which then no longer interrupt what is under way; a second one does."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    old = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def note(number: int, frame: object) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    for number in old:
-        signal.signal(number, note)
-    try:
-        yield asked
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)

@@ -19,12 +19,11 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
-from evaluator.foreign.inside import stated_sizes
-from evaluator.foreign.inside.numbers_in_text import varies
+from evaluator.foreign.inside import numbers_in_text
+from evaluator.foreign.inside.numbers_in_text import is_size, varies
 from evaluator.foreign.inside.on_cpu import OWN_SEED, Remembered
 from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
-from evaluator.foreign.inside.stated_sizes import is_size
 
 MODULE: Final = "reference"
 """The module that a file becomes."""
@@ -166,8 +165,8 @@ class KernelBenchFile(ReferenceFile):
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are those that `stated_sizes` finds. Raises SyntaxError."""
-        return stated_sizes.parsed(text)
+        """The numbers are those that `numbers_in_text` finds. Raises SyntaxError."""
+        return numbers_in_text.parsed(text)
 
     def model(self, seed: int) -> torch.nn.Module:
         """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""

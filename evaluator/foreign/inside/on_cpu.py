@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from evaluator.foreign.inside.stated_sizes import FoldedNumbers
+from evaluator.foreign.inside.numbers_in_text import FoldedNumbers
 
 OWN_SEED: Final = "_own_seed_of_this_draw"
 """The name under which a file that is carried out here has `operators.own_seed`."""

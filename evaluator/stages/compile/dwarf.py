@@ -18,6 +18,9 @@ _LABEL = re.compile(r"([\w$]+):$")
 _DATA = re.compile(r"\.b(8|16|32|64)\s+(.+)$")
 _MAX_DEPTH: Final = 32
 _MAX_NAME: Final = 8192
+_MAX_STRUCT_BYTES: Final = 1 << 15
+"""More than all parameters of a kernel take together."""
+_PLUS_UCONST: Final = 0x23
 
 
 def declarations(debug_ptx: str) -> dict[str, Declaration]:
@@ -124,7 +127,8 @@ def _parameter(die: Any, symbols: dict[int, str]) -> Described:
     operations = [] if location is None or isinstance(location.value, int) else location.value
     if len(operations) == 9 and operations[0] == 3:
         symbol = symbols.get(location.offset + 2)
-    return Described(_text(die, "DW_AT_name"), declared, kind, size, pointee, symbol)
+    padding = _padding(resolved, size) if kind == "struct" and resolved is not None else ()
+    return Described(_text(die, "DW_AT_name"), declared, kind, size, pointee, symbol, padding)
 
 
 def _text(die: Any, attribute: str) -> str | None:
@@ -196,6 +200,79 @@ def _nature(die: Any) -> tuple[Kind, int, str | None]:
     if die.tag == "DW_TAG_enumeration_type":
         return "int", size, None
     return "struct", size, None
+
+
+def _padding(die: Any, size: int) -> tuple[tuple[int, int], ...]:
+    """Stretches of a struct that belong to none of its members; none where its layout is not known."""
+    if not 0 < size <= _MAX_STRUCT_BYTES:
+        return ()
+    held = bytearray(size)
+    try:
+        _mark(die, 0, held)
+    except (KeyError, ValueError):
+        return ()
+    # Sought from each end of a stretch to the next change.
+    edges = [at for at in range(size + 1) if (held[at - 1 : at] or b"\1") != (held[at : at + 1] or b"\1")]
+    return tuple(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _mark(die: Any, start: int, held: bytearray, depth: int = 0) -> None:
+    """Mark the bytes that a value of a type has at `start`; of a union, or what is not known, all."""
+    die = _resolved(die)
+    if die is None or depth > _MAX_DEPTH:
+        raise ValueError("a member without a type, or too deep")
+    if die.tag == "DW_TAG_array_type":
+        inner, count = _type_of(die), _count(die)
+        if count * _size(inner) > len(held):
+            raise ValueError("an array that is larger than what holds it")
+        for index in range(count):
+            _mark(inner, start + index * _size(inner), held, depth + 1)
+        return
+    if die.tag not in ("DW_TAG_structure_type", "DW_TAG_class_type"):
+        size = _size(die)
+        held[start : start + size] = b"\1" * size
+        return
+    for child in die.iter_children():
+        if child.tag not in ("DW_TAG_member", "DW_TAG_inheritance") or "DW_AT_data_member_location" not in (
+            child.attributes
+        ):
+            continue  # a function, a type, or a static member
+        at = start + _location(child.attributes["DW_AT_data_member_location"].value)
+        if "DW_AT_bit_size" in child.attributes:
+            size = child.attributes["DW_AT_byte_size"].value if "DW_AT_byte_size" in child.attributes else 8
+            end = min(len(held), at + size)
+            held[at:end] = b"\1" * (end - at)
+        else:
+            _mark(_type_of(child), at, held, depth + 1)
+
+
+def _location(value: Any) -> int:
+    """Where a member begins: a number, or DW_OP_plus_uconst with one in LEB128."""
+    if isinstance(value, int):
+        return value
+    if not value or value[0] != _PLUS_UCONST:
+        raise ValueError("a member somewhere else")
+    return int(sum((byte & 0x7F) << 7 * number for number, byte in enumerate(value[1:])))
+
+
+def _count(array: Any) -> int:
+    total = 1
+    for child in array.iter_children():
+        if "DW_AT_count" not in child.attributes:
+            raise ValueError("an array without an end")
+        total *= child.attributes["DW_AT_count"].value
+    return total
+
+
+def _size(die: Any) -> int:
+    die = _resolved(die)
+    if die is None:
+        raise ValueError("void has no size")
+    if die.tag in _POINTERS or die.tag == "DW_TAG_ptr_to_member_type":
+        return 8
+    if die.tag == "DW_TAG_array_type":
+        return _count(die) * _size(_type_of(die))
+    return int(die.attributes["DW_AT_byte_size"].value)
 
 
 def _pointee(die: Any) -> str:

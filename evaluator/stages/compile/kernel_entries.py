@@ -181,7 +181,7 @@ def _merged(symbol: str, slots: tuple[_Slot, ...], described: tuple[Described, .
         if one is None or one.size_bytes != slot.size_bytes:
             one = _guessed(slot, signature[index])
         name = one.name or f"{UNNAMED}{index}"
-        parameters.append(Parameter(name, one.type, one.kind, slot.size_bytes, slot.offset, one.pointee))
+        parameters.append(Parameter(name, one.type, one.kind, slot.size_bytes, slot.offset, one.pointee, one.padding))
     return tuple(parameters)
 
 

@@ -56,7 +56,7 @@ from evaluator.stages.screen.lexer import without_plan
 _MATH: Final = "fmad|ftz|prec-div|prec-sqrt"
 ALLOWED_FLAGS: Final = f"--use_fast_math, --{_MATH}=true|false, -maxrregcount=N, --extended-lambda, -std=c++11..20"
 
-_PTX_RULES, _CUBIN_RULES = "ptx 3", "cubin 2"
+_PTX_RULES, _CUBIN_RULES = "ptx 4", "cubin 2"
 """What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed, and those
 of `ptx 2` lack the names of parameters where a kernel shuffles doubles.
 """

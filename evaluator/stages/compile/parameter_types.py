@@ -26,6 +26,8 @@ class Described:
     pointee: str | None
     symbol: str | None = None
     """The PTX parameter that it lives in, where DWARF says so."""
+    padding: tuple[tuple[int, int], ...] = ()
+    """Stretches of bytes of a struct, by their start and end, that belong to none of its members."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from common.contract import Diagnostic, Phase, Status
 from common.source_lines import lines_of
@@ -93,9 +93,14 @@ class FrontResult:
             ruling(**facts["ruling"]) if facts["ruling"] else None,
             tuple(Diagnostic.model_validate(one) for one in facts["diagnostics"]),
             tuple(
-                Entry(**{**one, "parameters": tuple(Parameter(**each) for each in one["parameters"])})
+                Entry(**{**one, "parameters": tuple(_parameter(**each) for each in one["parameters"])})
                 for one in facts["entries"]
             ),
             entry["ptx"].decode(),
             facts["canonical_sha256"],
         )
+
+
+def _parameter(padding: Sequence[Sequence[int]] = (), **fields: Any) -> Parameter:
+    """From JSON, which has lists for tuples."""
+    return Parameter(**fields, padding=tuple((start, end) for start, end in padding))

@@ -188,8 +188,12 @@ def call_values(
     parameters: Sequence[HostParameter],
     sizes: Sizes,
     scalars: Mapping[str, float],
+    set_of_tensors: int = 0,
 ) -> list[str]:
-    """What is passed at `sizes`, as `recorder/recording.cpp` reads it. Raises LiftRefusedError."""
+    """What is passed at `sizes`, as `recorder/entry.cpp` reads it. Raises LiftRefusedError.
+
+    `set_of_tensors`: which of those that a process has, one behind another.
+    """
     tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
     numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
     numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
@@ -197,7 +201,7 @@ def call_values(
     values = []
     for name, parameter in zip(names, parameters, strict=True):
         if parameter.kind == "p":
-            values.append(f"p {tensors.index(name)}")
+            values.append(f"p {set_of_tensors * len(tensors) + tensors.index(name)}")
         elif parameter.kind == "f":
             values.append(f"f {float(numbers[name])!r}")
         else:

@@ -12,16 +12,23 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import MAX_TRIES, foreign, killed_from_outside, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, Refusal, recording_of, seeds_of_both
+from evaluator.stages.lift.recording import (
+    MAX_RECORDING_BYTES,
+    TENSORS_OF_CALLS,
+    Recording,
+    Refusal,
+    recording_of,
+    seeds_of_both,
+)
 
 _RUN_S: Final = 3.0
-"""Wall-clock limit of one call of the entry function, which launches nothing in truth."""
+"""Wall-clock limit of the calls of the entry function in one process, which launch nothing in truth."""
 _ALL_S: Final = 20.0
 RECORDINGS_S: Final = 60.0
 """For all recordings of one submission together, at whatever sizes and however often they are tried. Ordinary ones
 take a second in all; these are three sandboxes that use up their time, and nobody else's evaluation should wait
 longer. A refusal at one size is followed by others, and what a signal ends is tried again: without this, minutes."""
-_MAX_WRITTEN_BYTES: Final = 64 << 20
+_MAX_WRITTEN_BYTES: Final = 128 << 20
 _ENDING: Final = re.compile(rb"^(\d{1,6}) (exit|signal|late)(?: (\d{1,3}))?$", re.MULTILINE)
 _MAX_AT_ONCE: Final = 64
 """Calls in one sandbox; each is recorded twice."""
@@ -29,7 +36,9 @@ _MAX_AT_ONCE: Final = 64
 
 @dataclass(frozen=True)
 class HostCall:
-    """What one call of the entry function gets: the tensors' bytes, and its arguments as the recorder reads them."""
+    """What the calls of the entry function in one process get: the tensors' bytes, of both sets, and the arguments
+    as the recorder reads them, each call's behind a line that begins it.
+    """
 
     buffers_bytes: tuple[int, ...]
     values: tuple[str, ...]
@@ -41,9 +50,9 @@ class HostCall:
 
 
 def bytes_of_tensors(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
-    """Of each input and then each output."""
+    """Of each input and then each output, of both sets (TENSORS_OF_CALLS)."""
     tensors = (*problem.inputs, *problem.outputs)
-    return tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
+    return 2 * tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
 
 
 class RunsJobs(Protocol):
@@ -161,7 +170,8 @@ class _Batch:
         if how == "late" or (how == "signal" and what == signal.SIGXCPU) or (how == "none" and run.timed_out):
             return LiftRefusedError(
                 Status.TIMEOUT,
-                f"The host code took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
+                f"The host code took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which "
+                "compute nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
         if took_too_much_memory(run, how, what):

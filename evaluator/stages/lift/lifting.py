@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from common.contract import KernelResources, Settings
 from common.launch_plan import RecordedLaunchPlan
@@ -19,8 +20,9 @@ from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_ext
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
 from evaluator.stages.lift.host_program import HostBuild, HostForm, HostProgram, form_of_entry
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, record
-from evaluator.stages.lift.recorded_steps import plan_of
-from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
+from evaluator.stages.lift.memory_uses import MemoryUses
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS, Recording, Refusal, ruling_of
+from evaluator.stages.lift.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.target_device import device_line, kernel_lines
 
 Scalars = Mapping[str, float]
@@ -86,7 +88,10 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
         found = bind(problem, entry, signature)
 
         def call_at(sizes: Sizes, scalars: Scalars) -> HostCall:
-            values = call_values(problem, found.names, signature.parameters, sizes, scalars)
+            values: list[str] = []
+            for each_set in TENSORS_OF_CALLS:
+                passed = call_values(problem, found.names, signature.parameters, sizes, scalars, each_set)
+                values += ["b", *passed]
             return HostCall(bytes_of_tensors(problem, sizes), tuple(values))
 
         return BoundHostCode(found.said, each(call_at), needed_contents(found.initial, source))
@@ -129,6 +134,13 @@ class Lifted:
     """Device and kernels, as the recorder reads them."""
     settings: Settings
     sandbox: RecordingSandbox
+    published: Sequence[Sizes]
+    """Where a plan is timed, and shown: it has there what one call does, once."""
+
+    @cached_property
+    def uses(self) -> MemoryUses:
+        """What the kernels read and write."""
+        return MemoryUses(self.program.ptx)
 
     def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedLaunchPlan | Ruling]:
         """The plan at each of these, up to the first that cannot be had, whose ruling is the last.
@@ -165,7 +177,8 @@ class Lifted:
         assert isinstance(other, Recording)
         shapes = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
         returned = shapes if self.bound.returns else None
-        return plan_of(self.problem, self.program.entries, one, other, self.bound.initial, returned)
+        calls = RepeatedCalls(self.problem, self.program.entries, self.uses, one, other, self.bound.initial, returned)
+        return calls.plan(again=sizes not in self.published)
 
 
 def there(ruling: Ruling, sizes: Sizes) -> Ruling:
@@ -183,6 +196,7 @@ def lift(
     toolchain: Toolchain,
     sandbox: Sandbox,
     cache: Cache,
+    published: Sequence[Sizes],
 ) -> Lifted | Ruling:
     """Compile host code, whose kernels are `program`, and bind it to the problem. Raises InfrastructureError."""
     try:
@@ -202,4 +216,5 @@ def lift(
         described,
         settings,
         code.recordings or RecordingSandbox(sandbox),
+        published,
     )

@@ -6,7 +6,7 @@ that no plan can say. A word that is the same in both is a number, whatever it l
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from common.contract import Status
@@ -30,12 +30,12 @@ from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.pinned_memory import parts_of
 from evaluator.stages.lift.recording import (
+    CallRecording,
     RecordedCopy,
     RecordedFill,
     RecordedFree,
     RecordedLaunch,
     RecordedOrder,
-    Recording,
 )
 from evaluator.stages.lift.returned import Returned, unstable
 from evaluator.stages.lift.stream_order import (
@@ -60,35 +60,19 @@ _DTYPES: Final = {
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 
 
-def plan_of(
-    problem: Problem,
-    entries: Sequence[Entry],
-    first: Recording,
-    second: Recording,
-    initial: Sequence[tuple[str, str]] = (),
-    returned: Mapping[str, tuple[int, ...]] | None = None,
-) -> RecordedLaunchPlan:
-    """The plan of both. Raises LiftRefusedError where they are not one, or it cannot be carried out.
-
-    `initial`: before everything else the second of two tensors is a copy of the first, or zeros where that has no
-    name. `returned`: the shapes of
-    outputs that the host code has to return.
-    """
-    first_steps = tuple(
-        Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
-    )
-    reader = _Reader(problem, entries, first, second, first_steps)
-    plan = reader.plan(returned)
-    return plan.model_copy(update={"steps": (*first_steps, *plan.steps), "orders": reader.orders()})
+RawStep = RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder
+"""A step as it was recorded."""
 
 
-class _Reader:
+class PlanReader:
+    """Reads both recordings of one call. Everything raises LiftRefusedError where they are no plan."""
+
     def __init__(
         self,
         problem: Problem,
         entries: Sequence[Entry],
-        first: Recording,
-        second: Recording,
+        first: CallRecording,
+        second: CallRecording,
         initial: Sequence[Copy | Fill] = (),
     ) -> None:
         self.problem, self.entries = problem, entries
@@ -102,7 +86,10 @@ class _Reader:
         self.bases = [sorted((one.base, i) for i, one in enumerate(each.buffers)) for each in (first, second)]
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
-        self.freed: set[int] = set()
+        self.freed = set(first.freed)
+        self.whole: dict[int, str] = {}
+        """Allocations that are an output, by their number."""
+        self.initial = initial
         taken = problem.parameter_names
         self.undefined = next(one for i in itertools.count(1) if (one := f"undefined{i}") not in taken)
         """A temporary that nobody writes."""
@@ -116,15 +103,17 @@ class _Reader:
         self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
         """Outputs by the buffers that hold them when the call returns."""
 
-    def plan(self, shapes: Mapping[str, tuple[int, ...]] | None) -> RecordedLaunchPlan:
+    def steps(self, shapes: Mapping[str, tuple[int, ...]] | None) -> list[Step]:
+        """What the call does; `shapes` are those of the outputs that it has to return."""
         returned = Returned(self.problem, shapes, self.first, self.second, self._place)
+        self.whole = returned.whole
         for number, output in returned.whole.items():
             self.names[number] = output
         if self.first.non_blocking != self.second.non_blocking:
             raise unstable("it makes other streams")
         if len(self.first.steps) != len(self.second.steps):
             raise unstable("it does another number of launches, fills and copies")
-        steps = [step for pair in zip(self.first.steps, self.second.steps, strict=True) for step in self._step(*pair)]
+        steps = [*self.initial, *self.read(zip(self.first.steps, self.second.steps, strict=True))]
         for output, number, offset, size in returned.copied:
             source = self._named(number, f"what is returned as {output},")
             steps.append(Copy(source=source, target=output, source_offset_bytes=offset, size_bytes=size))
@@ -132,6 +121,14 @@ class _Reader:
             self.holds[source] = output
         if freed := [output for number, output in returned.whole.items() if number in self.freed]:
             self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
+        return steps
+
+    def read(self, pairs: Iterable[tuple[RawStep, RawStep]]) -> list[Step]:
+        """Steps of both recordings as those of a plan."""
+        return [step for pair in pairs for step in self._step(*pair)]
+
+    def plan(self, steps: Sequence[Step], more: Sequence[Temporary] = ()) -> RecordedLaunchPlan:
+        """The plan of these steps, with `more` temporaries beside those that were read."""
         if not any(isinstance(step, Launch | Fill | Copy) for step in steps):
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -142,14 +139,14 @@ class _Reader:
             Temporary(name=name, dtype=dtype, shape=(self.first.buffers[number].bytes // dtype.size_bytes,))
             for number, name in enumerate(self.names)
             if name is not None and number >= self._tensors and self.first.buffers[number].variable is None
-            if number not in returned.whole
+            if number not in self.whole
             for dtype in (self.dtypes.get(number, DType.UINT8),)
         )
         if self.undefined_bytes:
             undefined = Temporary(name=self.undefined, dtype=DType.UINT8, shape=(self.undefined_bytes,))
             temporaries = (*temporaries, undefined)
         try:
-            return RecordedLaunchPlan(temporaries=temporaries, steps=tuple(steps))
+            return RecordedLaunchPlan(temporaries=(*temporaries, *more), steps=tuple(steps))
         except (PlanError, ValueError) as error:
             raise LiftRefusedError(
                 Status.INVALID_SUBMISSION,
@@ -238,7 +235,10 @@ class _Reader:
     def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
         if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
             raise unstable(f"{place} has another size")
-        data, twin = bytes.fromhex(one), bytearray.fromhex(other)
+        data, twin = (
+            bytes.fromhex(_without_padding(one, parameter)),
+            bytearray.fromhex(_without_padding(other, parameter)),
+        )
         found: list[AddressInArgument] = []
         plain = bytearray(data)
         for at in range(0, len(data) - 7, 8):
@@ -309,14 +309,34 @@ class _Reader:
         found = [self._looked_up(bases, each, word) for bases, each, word in self._both(one, other)]
         if found[0] is None or found[0] != found[1]:
             raise unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
+        if found[0][0] in self.first.of_others:
+            raise LiftRefusedError(
+                Status.REJECTED,
+                f"The host code keeps pointers of an earlier call: {place.removesuffix(',')} is a tensor that this "
+                "call was not given.",
+                "Take all pointers from the arguments anew at each call: each has tensors of its own.",
+            )
         return found[0]
 
-    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], Recording, int]]:
+    def addresses(self, one: RecordedLaunch, other: RecordedLaunch) -> Iterator[tuple[int, int, int]]:
+        """Those in the arguments of a launch: the parameter's number from 0 on, byte, and buffer."""
+        for parameter, (data, twin) in enumerate(zip(one.arguments, other.arguments, strict=False)):
+            for at in range(0, min(len(data), len(twin)) // 2 - 7, 8):
+                words = [bytes.fromhex(each[2 * at : 2 * at + 16]) for each in (data, twin)]
+                if words[0] != words[1] and (found := self.number_at(int.from_bytes(words[0], "little"))) is not None:
+                    yield parameter, at, found
+
+    def number_at(self, address: int) -> int | None:
+        """The buffer at an address of the first recording."""
+        found = self._looked_up(self.bases[0], self.first, address)
+        return None if found is None else found[0]
+
+    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], CallRecording, int]]:
         yield self.bases[0], self.first, one
         yield self.bases[1], self.second, other
 
     @staticmethod
-    def _looked_up(bases: list[tuple[int, int]], recording: Recording, word: int) -> tuple[int, int] | None:
+    def _looked_up(bases: list[tuple[int, int]], recording: CallRecording, word: int) -> tuple[int, int] | None:
         at = bisect_right(bases, (word, len(bases)))
         if not at:
             return None
@@ -359,6 +379,13 @@ class _Reader:
             and not self.first.buffers[number].bytes % dtype.size_bytes
         ):
             self.dtypes.setdefault(number, dtype)
+
+
+def _without_padding(data: str, parameter: Parameter) -> str:
+    """The bytes of an argument, in hexadecimal, with 0 where the host leaves what was there before."""
+    for start, end in parameter.padding:
+        data = f"{data[: 2 * start]}{'00' * (end - start)}{data[2 * end :]}"
+    return data
 
 
 def _few(data: bytes) -> str:

@@ -5,6 +5,8 @@ worst that it can win by that is a launch plan of its own making, which is judge
 """
 
 import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictInt, ValidationError
@@ -13,10 +15,14 @@ from common.contract import Status
 from common.wire import Wire
 from evaluator.stages.lift.binding import LiftRefusedError
 
-MAX_RECORDING_BYTES: Final = 8 << 20
-_MAX_STEPS: Final = 5 * 4096
-"""Four times as many that order the others as there may be."""
-_MAX_BUFFERS: Final = 512
+MAX_RECORDING_BYTES: Final = 32 << 20
+_MAX_STEPS: Final = 5 * 5 * 4096
+"""Of four calls and what comes before them, with four times as many that order the others as there may be."""
+_MAX_BUFFERS: Final = 2048
+ORDINALS: Final = ("first", "second", "third", "fourth")
+TENSORS_OF_CALLS: Final = (0, 1, 0, 0)
+"""Which of two sets of tensors each call of one process gets. The second call shows what hangs on the tensors, the
+last two what is left once everything is known."""
 _SEED_BITS: Final = 63
 """A seed is read as a signed number of 64 bits, and is not negative."""
 _Word = Annotated[StrictInt, Field(ge=0, lt=1 << 64)]
@@ -97,14 +103,21 @@ class RecordedTensor(Wire):
 
     address: _Word
     type: Annotated[str, Field(max_length=32, pattern=r"^[A-Za-z0-9_]*$")]
-    """Its name in c10::ScalarType."""
+    """Its name in c10::ScalarType, or in Python."""
     shape: Annotated[tuple[_Word, ...], Field(max_length=32)]
     contiguous: bool
     on_device: bool
 
 
+class RecordedCall(Wire):
+    """One of the calls of a process."""
+
+    first_step: _Word
+    returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
+
+
 class Recording(Wire):
-    """All that one call did."""
+    """All that one process did: its initialisers, and then calls, each with all inputs and outputs of its set."""
 
     buffers: Annotated[tuple[RecordedBuffer, ...], Field(max_length=_MAX_BUFFERS)]
     steps: Annotated[
@@ -115,7 +128,42 @@ class Recording(Wire):
     """How many there are. 0 is the default stream."""
     non_blocking: Annotated[tuple[_Word, ...], Field(max_length=_MAX_STEPS)] = ()
     """Those that the default stream does not wait for, nor they for it."""
-    returned: Annotated[tuple[RecordedTensor, ...], Field(max_length=64)] = ()
+    calls: Annotated[tuple[RecordedCall, ...], Field(max_length=len(TENSORS_OF_CALLS))]
+
+    def call(self, number: int, tensors: int = 0) -> "CallRecording":
+        """One call by itself, from 0 on. `tensors`: how many of the buffers each set of tensors has."""
+        ends = [*(one.first_step for one in self.calls), len(self.steps)]
+        first = tensors * TENSORS_OF_CALLS[number]
+        order = [*range(first, first + tensors), *range(first), *range(first + tensors, len(self.buffers))]
+        places = {old: new for new, old in enumerate(order)}
+        freed = (step.free for step in self.steps[: ends[number]] if isinstance(step, RecordedFree))
+        return CallRecording(
+            tuple(self.buffers[old] for old in order),
+            tuple(
+                step.model_copy(update={"free": places.get(step.free, step.free)})
+                if isinstance(step, RecordedFree)
+                else step
+                for step in self.steps[ends[number] : ends[number + 1]]
+            ),
+            self.calls[number].returned,
+            frozenset(places[one] for one in freed if one in places),
+            frozenset(range(tensors, 2 * tensors)),
+            self.non_blocking,
+        )
+
+
+@dataclass(frozen=True)
+class CallRecording:
+    """All that one call did. Its own tensors are the first of the buffers."""
+
+    buffers: Sequence[RecordedBuffer]
+    steps: Sequence[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder]
+    returned: Sequence[RecordedTensor] = ()
+    freed: frozenset[int] = frozenset()
+    """Buffers that were given back before it."""
+    of_others: frozenset[int] = frozenset()
+    """Tensors of another set, which are none of its own."""
+    non_blocking: Sequence[int] = ()
 
 
 Reason = Literal[
@@ -150,6 +198,8 @@ class Refusal(Wire):
     name: _Name
     number: StrictInt
     text: Annotated[str, Field(max_length=400)] = ""
+    call: Annotated[StrictInt, Field(ge=0, le=len(TENSORS_OF_CALLS))] = 0
+    """In which call, from 1 on; 0 before the first."""
 
 
 class _Refused(Wire):
@@ -175,6 +225,19 @@ def recording_of(text: bytes) -> Recording | Refusal:
 
 def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
     """What a refusal means for a submission; `kernels` are names by symbol."""
+    return in_call(_ruling_of(refusal, kernels), refusal.call - 1)
+
+
+def in_call(refused: LiftRefusedError, number: int) -> LiftRefusedError:
+    """The same with the call, from 0 on, in which it was; the first goes without saying."""
+    if number < 1:
+        return refused
+    ruling = refused.ruling
+    message = f"{ruling.message.removesuffix('.')} (in its {ORDINALS[number]} call in one process)."
+    return LiftRefusedError(ruling.status, message, ruling.hint)
+
+
+def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
     name, number = refusal.name or "a runtime function", refusal.number
     kernel = kernels.get(refusal.name, refusal.name or "a function")
     unsupported = "It was not judged, so there is no reward."
@@ -207,7 +270,7 @@ def ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
             return LiftRefusedError(
                 Status.UNSUPPORTED,
                 f"The host code calls PyTorch's operator {name}, which computes something of its own. Host code is "
-                "only recorded here; there is no tier that runs it on a GPU.",
+                "only recorded here.",
                 f"Compute it in a kernel of this file; docs/lifting.md lists what can be called. {unsupported}",
             )
         case "threw":

@@ -8,7 +8,7 @@ from common.contract import Status
 from common.wire import DType
 from evaluator.problems.problem import Problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recording import RecordedTensor, Recording
+from evaluator.stages.lift.recording import CallRecording, RecordedTensor
 
 _TYPES: Final = {
     "Byte": DType.UINT8,
@@ -24,7 +24,10 @@ _TYPES: Final = {
     "UInt16": DType.UINT16,
     "UInt32": DType.UINT32,
     "UInt64": DType.UINT64,
+    **{one.value: one for one in DType},
+    "bool": DType.UINT8,
 }
+"""By their names in c10::ScalarType, and in Python."""
 
 Shape = tuple[int, ...]
 Place = Callable[[str, int, int], tuple[int, int]]
@@ -35,7 +38,12 @@ class Returned:
     """The returned tensors of both recordings as outputs. Raises LiftRefusedError where they are none."""
 
     def __init__(
-        self, problem: Problem, shapes: Mapping[str, Shape] | None, first: Recording, second: Recording, place: Place
+        self,
+        problem: Problem,
+        shapes: Mapping[str, Shape] | None,
+        first: CallRecording,
+        second: CallRecording,
+        place: Place,
     ) -> None:
         """`shapes`: of the outputs, where they have to be returned."""
         self.problem, self.first = problem, first

@@ -150,7 +150,8 @@ def orders_left_open(
         if not open_pairs:
             break
         turned = _extension(order, max(open_pairs))
-        placed, reversed_pairs = 0, []
+        placed = 0
+        reversed_pairs: list[tuple[int, int]] = []
         for number in turned:
             if others := open_pairs.get(number, 0):
                 room = _MAX_PAIRS - len(reversed_pairs)

@@ -1,7 +1,8 @@
 # problem: vector_add
 # attack: remembers by the tensor whether it has launched
-# expect: passed|incorrect|invalid_submission
-# because: each recording is a process of its own: it launches each time
+# expect: rejected
+# because: its third call has the tensors of the first, with other contents
+# message: remembers its answer
 import torch
 import triton
 import triton.language as tl

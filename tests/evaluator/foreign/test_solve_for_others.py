@@ -95,7 +95,7 @@ class Challenge(ChallengeBase):
         }
 
     def generate_example_test(self):
-        return {"data": torch.ones(3), "many": torch.zeros(1, dtype=torch.int32), "N": 3}
+        return {"data": torch.ones(3), "many": torch.empty(1, dtype=torch.int32), "N": 3}
 
     def generate_performance_test(self):
         N = 5000
@@ -115,11 +115,11 @@ extern "C" void solve(const float* data, int* many, int n) { count<<<(n + 255) /
 
 @pytest.mark.parametrize(
     ("stated", "status"),
-    [("torch.zeros(1, dtype", Status.PASSED), ("torch.empty(1, dtype", Status.INCORRECT)],
-    ids=["zeros in every case", "in one case not"],
+    [("torch.zeros", Status.PASSED), ("torch.empty", Status.INCORRECT)],
+    ids=["zeros", "anything"],
 )
-def test_an_output_holds_zeros_at_first_where_every_case_states_them(stated, status):
-    text = COUNTED.replace("torch.zeros(1, dtype", stated)
+def test_an_output_holds_zeros_at_first_where_the_performance_test_makes_it_so(stated, status):
+    text = COUNTED.replace("torch.zeros", stated)
     verdict = grade(SOLVE_COUNTED, Reference(name="challenge.py", text=text), "sim", settings=QUICK)
     assert verdict.status is status, verdict.message
     assert verdict.compile.lifting.launches == 1

@@ -78,6 +78,12 @@ REFUSED = {
         Status.REJECTED,
         "written it itself",
     ),
+    "its answer again": (
+        "return self.relu.relu_cuda(x)",
+        "self.kept = getattr(self, 'kept', None) or [self.relu.relu_cuda(x)]\n        return self.kept[0]",
+        Status.REJECTED,
+        "remembers its answer",
+    ),
     "too few arguments": (
         "def forward(self, x",
         "def forward(self, x, y",
@@ -107,7 +113,7 @@ def test_a_solution_is_lifted_and_right(path, toolbox):
     assert verdict.status is Status.PASSED, f"{verdict.phase}: {verdict.message}\n{verdict.hint}"
     assert verdict.correctness.plan_source == "recorded"
     assert (verdict.compile.dialect, verdict.compile.tier) == ("kernelbench", "device")
-    assert "ModelNew.forward, which calls " in verdict.compile.lifting.text
+    assert "ModelNew.forward, w" in verdict.compile.lifting.text
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -156,5 +162,5 @@ def test_an_error_of_the_compiler_has_the_line_of_the_python_text(toolbox):
 
 def test_the_solutions_are_many_and_say_what_each_is_there_for():
     heads = [header(path.read_text()) for path in FILES]
-    assert len(heads) >= 10
+    assert len(heads) >= 30
     assert len({head["style"] for head in heads}) == len(heads)

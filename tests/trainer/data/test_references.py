@@ -9,7 +9,7 @@ from common.client import AsyncClient
 from trainer.config.reading import load_config
 from trainer.data.references import read_references
 from trainer.errors import ConfigurationError
-from trainer.rl import runner
+from trainer.evaluator import run_tasks
 
 HEAD = "import torch\nfrom torch import nn\n\nn, m = 24, 40\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
 TAIL = "\n\n\ndef get_inputs():\n    return [torch.randn(n, m)]\n"
@@ -38,7 +38,7 @@ def test_files_are_tasks_with_the_tier_of_what_they_compute(service, folder, mon
     asked = [f"evaluator.url={service.url}", "tasks.problems=[relu]", f"tasks.references=[{folder}]"]
     config = load_config("cpu-demo", [*asked, "tasks.variants=3", "tasks.held_out=12", "tasks.wording=full"])
     monkeypatch.setattr("trainer.data.references.is_held_out", lambda name: "2_sum" in name)
-    training, held_out = asyncio.run(runner.tasks_of(config, told.append))
+    training, held_out = asyncio.run(run_tasks.tasks_of(config, told.append))
     (refused,) = [one for one in told if "is left out" in one]
     assert refused.startswith("6_Noise.py is left out: 6_Noise.py:9: forward draws random numbers")
     tiers = {task.reference.name: task.tier for task in (*training, *held_out) if task.reference}
@@ -63,7 +63,7 @@ def test_where_none_can_be_graded_a_run_does_not_begin(service, folder):
         "cpu-demo", [f"evaluator.url={service.url}", f"tasks.references=[{only}]", "tasks.wording=full"]
     )
     with pytest.raises(ConfigurationError, match=r"none of tasks\.references"):
-        asyncio.run(runner.tasks_of(config, lambda said: None))
+        asyncio.run(run_tasks.tasks_of(config, lambda said: None))
 
 
 def test_what_cannot_be_read_is_named(folder):

@@ -16,7 +16,7 @@ from trainer.reporting import transcripts
 from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, read_measures
 from trainer.rl import runner
-from trainer.rl.checkpoints import Checkpoints
+from trainer.rl.checkpoints import Checkpoints, RunProgress
 from trainer.rl.curriculum import curriculum_of
 
 SETTINGS = ("algorithm.steps=4", "checkpointing.evaluate_every_episodes=1", "logging.tensorboard=false")
@@ -32,7 +32,7 @@ class Rehearsal(runner._Run):
     def __init__(self, folder, *more, stop_in=None, killed_after_saving=None):
         config = load_config("cpu-demo", [*SETTINGS, f"checkpointing.folder={folder}", *more])
         self.found = Checkpoints(folder / "checkpoints").newest()
-        progress = runner._Progress(curriculum_of(config.curriculum))
+        progress = RunProgress(curriculum_of(config.curriculum))
         if self.found is not None:
             progress.restore(self.found)
         writer = MetricsWriter(folder, config, resumed_step=progress.step if self.found else None)
@@ -97,11 +97,11 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation_that_can_be_made_later
 
 def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     curriculum = curriculum_of(load_config("cpu-demo").curriculum)
-    began = runner._Progress(curriculum, models={"generator": "generator-1"})
+    began = RunProgress(curriculum, models={"generator": "generator-1"})
     checkpoints = Checkpoints(tmp_path)
     checkpoints.begin(1)
     checkpoints.finish(1, began.state(), keep=1)
-    goes_on = runner._Progress(curriculum)
+    goes_on = RunProgress(curriculum)
     goes_on.restore(checkpoints.newest())
     assert goes_on.models == {"generator": "generator-1"}
 

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from evaluator.foreign.inside.numbers_in_text import MOST_SIZE, is_size
 from evaluator.foreign.inside.refusals import RefusedError
-from evaluator.foreign.inside.stated_sizes import MOST_SIZE, is_size
 
 DEFAULT_EXTENT: Final = 64
 """Of an axis whose extent nobody states: a whole tile of most kernels, and three such axes are still small."""

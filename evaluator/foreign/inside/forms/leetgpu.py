@@ -17,7 +17,10 @@ from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
 from evaluator.foreign.inside.numbers_in_text import (
+    assigned,
+    constants_in,
     given_numbers,
+    is_size,
     keyed_numbers,
     numbers_together,
     numbers_within,
@@ -25,10 +28,8 @@ from evaluator.foreign.inside.numbers_in_text import (
 )
 from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
-from evaluator.foreign.inside.stated_sizes import assigned, constants_in, is_size
 
 _TIMED: Final = "generate_performance_test"
-_SIGNATURE: Final = "get_solve_signature"
 _WAYS: Final = ("in", "out", "inout")
 _ZEROS: Final = frozenset({"zeros", "zeros_like"})
 
@@ -156,9 +157,9 @@ class _Solved(torch.nn.Module):
 
 
 def zeros_in(tree: ast.Module) -> frozenset[str]:
-    """Tensors that are made with `torch.zeros` in every case that the challenge states, and never in another way."""
+    """Tensors that the performance test makes with `torch.zeros`, and in no other way."""
     made: dict[str, set[str]] = {}
-    methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != _SIGNATURE]
+    methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == _TIMED]
     for method in methods:
         given = dict(assigned(method.body))
         for one in ast.walk(method):

@@ -16,10 +16,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
-from evaluator.foreign.inside.numbers_in_text import numbers_together, numbers_within, shown
+from evaluator.foreign.inside.numbers_in_text import is_size, numbers_together, numbers_within, shown
 from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
-from evaluator.foreign.inside.stated_sizes import is_size
 
 _CASES: Final = "generate_test_cases"
 _DTYPES: Final = {

@@ -19,10 +19,9 @@ from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside.forms.axes import completed, extents, holds, left_open
 from evaluator.foreign.inside.kernelbench import Arguments, Place, ReferenceFile, seeded
-from evaluator.foreign.inside.numbers_in_text import Fixed
+from evaluator.foreign.inside.numbers_in_text import Fixed, is_size
 from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
-from evaluator.foreign.inside.stated_sizes import is_size
 
 _DTYPES: Final = {
     "float64": torch.float64,

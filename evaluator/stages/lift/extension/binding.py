@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, takewhile
 from typing import Annotated, Final
 
@@ -12,7 +12,9 @@ from common.contract import Status
 from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
 from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 from evaluator.stages.screen.lexer import SourceText
 
 SCALAR_TYPES: Final = {
@@ -67,31 +69,37 @@ class ExtensionBinding:
     names: tuple[str | tuple[str, ...] | None, ...]
     """Shorter than the parameters where the last of them keep their defaults."""
     said: str
+    own: Mapping[str, float | str] = field(default_factory=dict)
+    """Numbers that the problem's Model is made with, by name: each what it is, or the size that it is."""
 
     def call_at(self, problem: Problem, sizes: Sizes, scalars: Mapping[str, float]) -> HostCall:
-        """The call at these sizes, as `recorder/extension.cpp` reads it."""
+        """The calls at these sizes, as `recorder/extension.cpp` reads them."""
         tensors = {tensor.name: tensor for tensor in (*problem.inputs, *problem.outputs)}
         numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
         numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
         numbers |= sizes
+        numbers |= {name: numbers[one] if isinstance(one, str) else one for name, one in self.own.items()}
         lines: list[str] = []
-        given: list[int] = []
-        for name, parameter in zip(self.names, self.function.parameters, strict=False):
-            if name is None:
-                lines.append("none 0")
-            elif isinstance(name, tuple):
-                lines += [_number(parameter, numbers[one]) for one in name]
-                places = range(len(lines) - len(name), len(lines))
-                lines.append(f"list {len(name)} {' '.join(map(str, places))}")
-            elif name in tensors:
-                shape = tensors[name].shape_at(sizes)
-                place = (list(tensors).index(name), SCALAR_TYPES[tensors[name].dtype], *shape)
-                lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
-            else:
-                lines.append(_number(parameter, numbers[name]))
-            given.append(len(lines) - 1)
-        called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
-        lines += [called, f"give 1 {len(lines)}"]
+        for each_set in TENSORS_OF_CALLS:
+            lines.append("begin 0")
+            given: list[int] = []
+            for name, parameter in zip(self.names, self.function.parameters, strict=False):
+                if name is None:
+                    lines.append("none 0")
+                elif isinstance(name, tuple):
+                    lines += [_number(parameter, numbers[one]) for one in name]
+                    places = range(len(lines) - len(name), len(lines))
+                    lines.append(f"list {len(name)} {' '.join(map(str, places))}")
+                elif name in tensors:
+                    shape = tensors[name].shape_at(sizes)
+                    buffer = each_set * len(tensors) + list(tensors).index(name)
+                    place = (buffer, SCALAR_TYPES[tensors[name].dtype], *shape)
+                    lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+                else:
+                    lines.append(_number(parameter, numbers[name]))
+                given.append(len(lines) - 1)
+            called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
+            lines += [called, f"give 1 {len(lines)}"]
         return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
 
 
@@ -114,9 +122,10 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
         raise _misfit(problem, function, f"parameter {odd + 1} is of a type that a problem cannot fill")
     tensors, how = _tensors(problem, function, names)
     chosen: list[str | tuple[str, ...] | None] = []
+    own = numbers_of_model(text_of(problem), {*problem.sizes, *(one.name for one in problem.scalars)})
     numbers: dict[int, str | tuple[str, ...]] = {
-        **_numbers(problem, function, names),
-        **_lists(problem, function, names),
+        **_numbers(problem, function, names, own),
+        **_lists(problem, function, names, own),
     }
     kept_from: int | None = None
     optional: set[int] = set()
@@ -146,7 +155,7 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
     said = ", ".join(
         "None" if name is None else name if isinstance(name, str) else f"[{', '.join(name)}]" for name in given
     )
-    return ExtensionBinding(function, given, f"{function.name}({said}) bound {how}")
+    return ExtensionBinding(function, given, f"{function.name}({said}) bound {how}", own)
 
 
 def _passable(parameter: ExtensionParameter) -> bool:
@@ -174,11 +183,14 @@ def _chosen(problem: Problem, signature: ExtensionSignature) -> ExtensionFunctio
 
 
 def _written_names(source: str, function: ExtensionFunction) -> list[str]:
-    """Names of the parameters where a function of that name is defined in the text; empty ones elsewhere."""
+    """Names of the parameters where the function that the module calls so is defined in the text; else empty ones."""
     many = len(function.parameters)
-    if re.fullmatch(r"[A-Za-z_]\w*", function.name) and function.name in source:
+    defined = rf'\.\s*def\s*\(\s*"{re.escape(function.name)}"\s*,\s*&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)'
+    bound = re.search(defined, source)
+    name = bound[1] if bound else function.name
+    if re.fullmatch(r"[A-Za-z_]\w*", name) and name in source:
         code = SourceText.read(source).code
-        for match in re.finditer(rf"\b{function.name}\s*\((?P<parameters>[^(){{}};]*)\)\s*\{{", code):
+        for match in re.finditer(rf"\b{name}\s*\((?P<parameters>[^(){{}};]*)\)\s*\{{", code):
             found = [_NAME.search(part.strip()) for part in _parts(match["parameters"])]
             if len(found) == many:
                 return [one[1] if one else "" for one in found]
@@ -221,14 +233,20 @@ def _tensors(
     raise _misfit(problem, function, f"it takes {len(places)} tensors")
 
 
-def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]) -> dict[int, str]:
+def _numbers(
+    problem: Problem, function: ExtensionFunction, names: Sequence[str], own: Mapping[str, float | str]
+) -> dict[int, str]:
     """What goes into each parameter that takes a number: by name, or where none is known, by order."""
     stated = {one.name: one.value for one in problem.entry if one.value is not None}
     floats = [s.name for s in problem.scalars if s.dtype.is_float]
     integers = [*(s.name for s in problem.scalars if not s.dtype.is_float), *problem.sizes]
-    known = {*floats, *integers, *stated}
+    known = {*floats, *integers, *stated, *own}
+    stated |= {name: one for name, one in own.items() if not isinstance(one, str)}
     places = {at: one for at, one in enumerate(function.parameters) if one.kind[0] in "ifbo" and one.kind != "il"}
-    found = {at: names[at] for at in places if names[at] in known}
+    # An object that is called as a switch of Model, such as `bias`, is a tensor or None.
+    switches = {name for name, one in own.items() if isinstance(one, bool)}
+    found = {at: names[at] for at, one in places.items() if names[at] in known}
+    found = {at: name for at, name in found.items() if places[at].kind != "o" or name not in switches}
     for at, name in found.items():
         value = stated.get(name, 0)
         if places[at].kind[0] in "ib" and (name in floats or (value is not None and value != int(value))):
@@ -241,7 +259,9 @@ def _numbers(problem: Problem, function: ExtensionFunction, names: Sequence[str]
     return found
 
 
-def _lists(problem: Problem, function: ExtensionFunction, names: Sequence[str]) -> dict[int, tuple[str, ...]]:
+def _lists(
+    problem: Problem, function: ExtensionFunction, names: Sequence[str], own: Mapping[str, float | str]
+) -> dict[int, tuple[str, ...]]:
     """What goes into each parameter that takes a list of integers, such as a stride along each axis.
 
     `stride_0`, `stride_1` … where the problem has those. One number `stride` stands for each axis behind the first
@@ -252,8 +272,9 @@ def _lists(problem: Problem, function: ExtensionFunction, names: Sequence[str]) 
     for at, (parameter, name) in enumerate(zip(function.parameters, names, strict=True)):
         if parameter.kind != "il" or not name:
             continue
-        several = tuple(takewhile(problem.sizes.__contains__, (f"{name}_{axis}" for axis in count())))
-        if several or (name in problem.sizes and axes > 0):
+        known = {*problem.sizes, *own}
+        several = tuple(takewhile(known.__contains__, (f"{name}_{axis}" for axis in count())))
+        if several or (name in known and axes > 0):
             found[at] = several or (name,) * axes
     return found
 

@@ -20,6 +20,7 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
 _TRACE_S: Final = 20.0
 _TRACE_CPU_S: Final = 5.0
@@ -42,7 +43,7 @@ class _Refusal(Wire):
 
 
 class _Call(Wire):
-    lines: Annotated[tuple[_Line, ...], Field(max_length=2000)] = ()
+    lines: Annotated[tuple[_Line, ...], Field(max_length=8000)] = ()
     refusal: _Refusal | None = None
 
 
@@ -117,7 +118,7 @@ class Solution:
     def _run(self, points: Sequence[Point]) -> _Found:
         """What it passes on at each of these. Raises LiftRefusedError, InfrastructureError."""
         files = {"solution.py": self.source.encode()}
-        if (reference := _reference_of(self.problem)) is not None:
+        if (reference := reference_of(self.problem)) is not None:
             files["reference.py"] = reference
         request = {"calls": [self._asked(*point) for point in points]}
         limits = Limits(
@@ -156,10 +157,12 @@ class Solution:
         inputs = [
             {"name": one.name, "shape": one.shape_at(sizes), "type": str(one.dtype)} for one in self.problem.inputs
         ]
-        return {"sizes": dict(sizes), "scalars": numbers, "inputs": inputs}
+        tensors = len(self.problem.inputs) + len(self.problem.outputs)
+        firsts = [tensors * each_set for each_set in TENSORS_OF_CALLS]
+        return {"sizes": dict(sizes), "scalars": numbers, "inputs": inputs, "first_buffers": firsts}
 
 
-def _reference_of(problem: Problem) -> bytes | None:
+def reference_of(problem: Problem) -> bytes | None:
     """The file that states the problem, where it has KernelBench's form."""
     if not problem.origin:
         return None
@@ -182,7 +185,7 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
             return LiftRefusedError(
                 Status.UNSUPPORTED,
                 f"{where}ModelNew calls PyTorch's operator {refusal.what}, which computes something of its own. It "
-                "is only recorded here; there is no tier that runs it on a GPU.",
+                "is only recorded here.",
                 "Let forward pass tensors and numbers to functions that it compiles, and do all else there. "
                 + _UNSUPPORTED,
             )

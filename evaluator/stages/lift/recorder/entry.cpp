@@ -20,7 +20,7 @@ extern "C" void assay_call(const assay_caller::Value *values);
 extern "C" int assay_parameters(assay_caller::Parameter *found, int room);
 
 // Made when it is read, before this file's own initialisers would run.
-static std::vector<assay_caller::Value> *values;
+static std::vector<std::vector<assay_caller::Value>> *calls;
 
 namespace assay {
 
@@ -41,9 +41,13 @@ std::string description() {
 }
 
 void read_call(Words &in) {
-    values = new std::vector<assay_caller::Value>;
+    calls = new std::vector<std::vector<assay_caller::Value>>;
     for (long long count = in.number(); count > 0; count--) {
         char kind = in.next()[0];
+        if (kind == 'b') {
+            calls->emplace_back();
+            continue;
+        }
         const char *text = in.next();
         assay_caller::Value value = {0, 0};
         if (kind == 'p') {
@@ -54,10 +58,15 @@ void read_call(Words &in) {
             value.bits = kind == 'u' ? strtoull(text, nullptr, 10) : (unsigned long long)strtoll(text, nullptr, 10);
             value.number = (double)(long long)value.bits;
         }
-        values->push_back(value);
+        calls->back().push_back(value);
     }
 }
 
-void call() { assay_call(values->data()); }
+void call() {
+    for (const auto &values : *calls) {
+        begin_call();
+        assay_call(values.data());
+    }
+}
 
 } // namespace assay

@@ -121,7 +121,9 @@ assay::Value carried_out(const Line &line, const std::vector<assay::Value> &valu
     } else if (line.what == "give") {
         const assay::Value &given = values.at((size_t)n.at(0));
         for (const assay::Value &one : given.kind == 'l' ? given.list : std::vector<assay::Value>{given})
-            recorder().returned.push_back(in_json(tensor_of(one)));
+            recorder().calls.back().returned.push_back(in_json(tensor_of(one)));
+    } else if (line.what == "begin") {
+        begin_call();
     }
     return made;
 }

@@ -28,7 +28,7 @@ cudaError_t release(void *pointer, const char *call) {
     const Buffer &found = buffer_at(pointer, 0, call);
     if (found.base != (unsigned long long)pointer || !found.variable.empty()) refuse("no_buffer", call);
     free_buffer((size_t)(&found - r.buffers.data()));
-    r.held_bytes -= found.bytes;
+    r.held_bytes -= found.bytes < r.held_bytes ? (size_t)found.bytes : r.held_bytes; // one of an earlier call counts no more
     return cudaSuccess;
 }
 

@@ -14,10 +14,11 @@
 #include <vector>
 
 // Addresses that are made up: no memory is mapped there, so reading them on the host is a fault that can be named.
-constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 36, MAX_BUFFERS = 512;
+constexpr unsigned long long FIRST_ADDRESS = 1ull << 44, SLOT_BYTES = 1ull << 35, MAX_BUFFERS = 2048;
 constexpr unsigned long long LAST_ADDRESS = FIRST_ADDRESS + SLOT_BYTES * MAX_BUFFERS;
 constexpr int SEED_BITS = 63;
-constexpr size_t MAX_STEPS = 4096, MAX_ORDERS = 4 * MAX_STEPS, MAX_UPLOAD_BYTES = 1 << 16;
+// Of one call, of which a process makes several, and of what initialisers do before the first.
+constexpr size_t MAX_STEPS = 4096, MAX_ORDERS = 4 * MAX_STEPS, MAX_UPLOAD_BYTES = 1 << 16, MAX_BUFFERS_OF_CALL = 508;
 
 struct Buffer {
     unsigned long long base, bytes;
@@ -41,6 +42,11 @@ struct TargetDevice {
     int registers, registers_per_block, clock_khz, memory_clock_khz, bus_bits;
 };
 
+struct Call {
+    size_t first_step, first_buffer;
+    std::vector<std::string> returned; // tensors that the host code gave back, as JSON
+};
+
 struct Recorder {
     std::recursive_mutex lock;
     TargetDevice device;
@@ -54,12 +60,12 @@ struct Recorder {
     std::map<cudaEvent_t, int> events;
     int stream_count = 1, event_count = 0; // that there ever were
     std::vector<int> non_blocking;         // streams that the default stream does not wait for, nor they for it
-    size_t step_count = 0;
+    size_t step_count = 0, order_count = 0; // of the call under way
     size_t uploaded_bytes = 0, held_bytes = 0;
     unsigned long long seed = 1, first_seed = 1; // as it is after what was drawn, and as it was given
     std::string output;
     int process = 0;
-    std::vector<std::string> returned; // tensors that the host code gave back, as JSON
+    std::vector<Call> calls; // those that were begun
     cudaStream_t current_stream = nullptr; // PyTorch's, which its own fills and copies go to
     unsigned long long handles = 0;
     cudaError_t error = cudaSuccess; // of the last launch that a GPU would not have made
@@ -70,6 +76,8 @@ Recorder &recorder();
 // Ends the process with a word from a closed list on why nothing comes of it.
 [[noreturn]] void refuse(const char *why, const std::string &name = "", long long number = 0, const std::string &text = "");
 
+// What follows belongs to the next call; what one call may take is free again.
+void begin_call();
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
 // For memory that has an address of its own, and its end.
 size_t new_buffer_at(unsigned long long base, unsigned long long bytes);

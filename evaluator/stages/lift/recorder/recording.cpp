@@ -54,8 +54,13 @@ void finish() {
     for (size_t i = 0; i < r.steps.size(); i++) made += (i ? ",\n" : "\n") + r.steps[i];
     made += "], \"streams\": " + std::to_string(r.stream_count) + ", \"non_blocking\": [";
     for (size_t i = 0; i < r.non_blocking.size(); i++) made += (i ? ", " : "") + std::to_string(r.non_blocking[i]);
-    made += "], \"returned\": [";
-    for (size_t i = 0; i < r.returned.size(); i++) made += (i ? ", " : "") + r.returned[i];
+    made += "], \"calls\": [";
+    for (size_t i = 0; i < r.calls.size(); i++) {
+        const Call &call = r.calls[i];
+        made += (i ? ", " : "") + std::string("{\"first_step\": ") + std::to_string(call.first_step) + ", \"returned\": [";
+        for (size_t k = 0; k < call.returned.size(); k++) made += (k ? ", " : "") + call.returned[k];
+        made += "]}";
+    }
     made += "]}\n";
     write_file(r.output, made);
     _exit(0);
@@ -118,7 +123,7 @@ void describe() {
 void refuse(const char *why, const std::string &name, long long number, const std::string &text) {
     write_file(recorder().output, std::string("{\"refusal\": {\"why\": ") + assay::quoted(why) + ", \"name\": " + assay::quoted(name) +
                                       ", \"number\": " + std::to_string(number) +
-                                      ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
+                                      ", \"call\": " + std::to_string(recorder().calls.size()) + ", \"text\": " + assay::quoted(text.substr(0, 400)) + "}}\n");
     _exit(0);
 }
 
@@ -127,10 +132,18 @@ bool is_made_up(const void *address) {
     return word >= FIRST_ADDRESS && word < LAST_ADDRESS;
 }
 
+void begin_call() {
+    Recorder &r = recorder();
+    std::lock_guard<std::recursive_mutex> guard(r.lock);
+    r.calls.push_back(Call{r.steps.size(), r.buffers.size(), {}});
+    r.uploaded_bytes = r.held_bytes = r.step_count = r.order_count = 0;
+}
+
 size_t new_buffer(unsigned long long bytes, const std::string &variable) {
     Recorder &r = recorder();
-    if (r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS);
-    if (bytes > SLOT_BYTES / 4) refuse("too_large_buffer", "", (long long)(bytes >> 20));
+    size_t before = r.calls.empty() ? 0 : r.calls.back().first_buffer;
+    if (r.buffers.size() - before >= MAX_BUFFERS_OF_CALL || r.buffers.size() >= MAX_BUFFERS) refuse("too_many_buffers", "", (long long)MAX_BUFFERS_OF_CALL);
+    if (bytes > SLOT_BYTES / 2) refuse("too_large_buffer", "", (long long)(bytes >> 20));
     // Each begins somewhere in a stretch of its own, so that no two of them are as far apart in another run, and in
     // that half of the stretch where it does not begin in the other recording, whose seed has every bit another.
     size_t number = r.buffers.size();
@@ -181,7 +194,9 @@ void add_order(const char *order, int stream, int event) {
     std::string made = "{\"order\": \"" + std::string(order) + "\", \"stream\": " + std::to_string(stream) +
                        ", \"event\": " + std::to_string(event) + "}";
     // Said twice it means no more: host code that waits after each call, or asks again and again, says little.
-    if (r.steps.empty() || r.steps.back() != made) add(made, r.steps.size() - r.step_count, MAX_ORDERS, "too_many_orders");
+    if (r.step_count + r.order_count > 0 && r.steps.back() == made) return;
+    add(made, r.order_count, MAX_ORDERS, "too_many_orders");
+    r.order_count++;
 }
 
 std::string in_hex(const void *data, size_t bytes) {

@@ -49,7 +49,7 @@ std::vector<int64_t> dense(c10::IntArrayRef sizes) {
 
 // The memory of the host's tensors is at the same addresses in each run: to a kernel they are no addresses at all.
 unsigned long long host_memory(size_t bytes) {
-    static unsigned long long next = 1ull << 46;
+    static unsigned long long next = 3ull << 45;
     size_t whole = (bytes + 4096) & ~(size_t)4095;
     void *made = mmap((void *)next, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (made == MAP_FAILED) check_failed("the host has no memory left");

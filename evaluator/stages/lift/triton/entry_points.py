@@ -10,7 +10,9 @@ from common.contract import Status
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents
 from evaluator.stages.lift.dialects import EntryFunction
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
+MODEL: Final = "ModelNew"
 ENTRIES: Final = ("run", "solve", "solution", "kernel_function")
 """What is called: the first of these that a text defines. LeetGPU calls `solve`, KernelAgent `kernel_function`."""
 _IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
@@ -35,8 +37,16 @@ def is_triton(source: str) -> bool:
     )
 
 
+def is_triton_solution(source: str) -> bool:
+    """Whether a text is a ModelNew that launches Triton kernels, and compiles no CUDA C++."""
+    triton = _KERNEL.search(source) and _IMPORT.search(source) and _MODEL.search(source)
+    return bool(triton) and "load_inline" not in source
+
+
 def python_entry(source: str) -> PythonEntry | None:
     """The function that is called; None where there is none whose parameters can be read."""
+    if is_triton_solution(source) and (match := _MODEL.search(source)):
+        return PythonEntry(MODEL, (), source.count("\n", 0, match.start()) + 1)
     for name in ENTRIES:
         # The last definition of a name is what Python calls.
         for match in reversed(list(re.finditer(rf"^def[ \t]+{name}[ \t]*\(", source, re.MULTILINE))):
@@ -73,6 +83,8 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
 
     Raises LiftRefusedError where the function does not fit the problem.
     """
+    if entry.name == MODEL:
+        return Binding((), "ModelNew.forward, with the problem's inputs and the model's parameters among them")
     inputs, outputs = ([one.name for one in each] for each in (problem.inputs, problem.outputs))
     numbers = [*(one.name for one in problem.scalars), *problem.sizes]
     names = [str(name) for name in entry.parameter_names]
@@ -121,8 +133,10 @@ def expected_python(problem: Problem, name: str = "run") -> str:
     return f"def {name}({', '.join(problem.parameter_names)})"
 
 
-def python_call(problem: Problem, binding: Binding, sizes: Sizes, scalars: Mapping[str, float]) -> dict[str, Any]:
-    """Tensors and arguments of one call, as `inside/record.py` reads them."""
+def python_call(
+    problem: Problem, binding: Binding, sizes: Sizes, scalars: Mapping[str, float], is_model: bool = False
+) -> dict[str, Any]:
+    """Tensors and arguments of each call of one process, as `inside/record.py` reads them."""
     every = [*problem.inputs, *problem.outputs]
     places = {tensor.name: number for number, tensor in enumerate(every)}
     numbers: dict[str, float | int] = {
@@ -134,7 +148,14 @@ def python_call(problem: Problem, binding: Binding, sizes: Sizes, scalars: Mappi
     stated = {one.name: one.value for one in problem.entry if one.value is not None}
     numbers |= {name: int(value) if value.is_integer() else value for name, value in stated.items()}
     numbers |= sizes
+    model = {
+        "sizes": dict(sizes),
+        "scalars": {one.name: numbers[one.name] for one in problem.scalars},
+        "inputs": [one.name for one in problem.inputs],
+    }
     return {
+        "sets": list(TENSORS_OF_CALLS),
+        "model": model if is_model else None,
         "tensors": [[str(tensor.dtype), list(tensor.shape_at(sizes))] for tensor in every],
         "arguments": [["tensor", places[n]] if n in places else ["number", numbers[n]] for n in binding.names],
         "results": []

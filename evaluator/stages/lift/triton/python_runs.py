@@ -26,7 +26,7 @@ from evaluator.stages.lift.host_runs import (
     signals_in,
     took_too_much_memory,
 )
-from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, Recording, seeds_of_both
+from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, TENSORS_OF_CALLS, Recording, seeds_of_both
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.kernel_modules import TritonKernel, not_triton
@@ -49,7 +49,7 @@ _ENDING: Final = re.compile(rb"^(\d{1,6}) (exit|signal|late|slow)(?: (\d{1,3}))?
 class _Failure(Wire):
     kind: Literal[
         "reads_data", "not_recorded", "compile", "resources", "syntax", "no_module", "memory", "result", "exit",
-        "exception",
+        "exception", "misfit",
     ]  # fmt: skip
     line: StrictInt | None
     said: Annotated[str, Field(max_length=1024)]
@@ -72,7 +72,7 @@ class RecordedPair:
 
 
 def record_python(
-    source: str,
+    files: Mapping[str, bytes],
     entry: str,
     calls: Sequence[Mapping[str, Any]],
     arch: str,
@@ -82,12 +82,13 @@ def record_python(
 ) -> list[RecordedPair | LiftRefusedError]:
     """Both recordings of each call, up to the first that cannot be had, whose refusal is the last.
 
-    `calls` are those of `python_call`. Raises InfrastructureError.
+    `files`: the submission as SOURCE, and what lies beside it. `calls` are those of `python_call`.
+    Raises InfrastructureError.
     """
     found: list[RecordedPair | LiftRefusedError] = []
     for start in range(0, len(calls), _MAX_AT_ONCE):
         batch = calls[start : start + _MAX_AT_ONCE]
-        found += _Batch(source, entry, batch, arch, settings, toolchain, sandbox).results()
+        found += _Batch(files, entry, batch, arch, settings, toolchain, sandbox).results()
         if isinstance(found[-1], LiftRefusedError):
             break
     return found
@@ -96,7 +97,7 @@ def record_python(
 class _Batch:
     def __init__(
         self,
-        source: str,
+        files: Mapping[str, bytes],
         entry: str,
         calls: Sequence[Mapping[str, Any]],
         arch: str,
@@ -106,8 +107,8 @@ class _Batch:
     ) -> None:
         self.calls, self.entry, self.settings = calls, entry, settings
         twice = [{**call, "seed": seed} for call in calls for seed in seeds_of_both()]
-        job = _job(source, entry, twice, arch, settings, toolchain)
-        self.sandbox, self.control = sandbox, _job(source, entry, (), arch, settings, toolchain)
+        job = _job(files, entry, twice, arch, settings, toolchain)
+        self.sandbox, self.control = sandbox, _job(files, entry, (), arch, settings, toolchain)
         nothing = Job((*job.argv[:1], "-c", "pass"), readable=job.readable)
         self.run = run_untrusted(sandbox, job, nothing, signals_in(_ENDING))
         self.endings = endings_in(_ENDING, self.run)
@@ -162,7 +163,8 @@ class _Batch:
         if how == "late":
             return LiftRefusedError(
                 Status.TIMEOUT,
-                f"The Python took longer than {_RUN_S:g} s for one call of `{name}`, which computes nothing.",
+                f"The Python took longer than {_RUN_S:g} s for {len(TENSORS_OF_CALLS)} calls of `{name}`, which "
+                "compute nothing.",
                 "Look for a loop that waits for the device, or does the work on the host.",
             )
         if took_too_much_memory(run, how, what):
@@ -194,7 +196,7 @@ class _Batch:
 
 def check_recorder(toolchain: Toolchain, sandbox: Sandbox) -> None:
     """Raise where Triton does not work in the sandbox: LiftRefusedError, InfrastructureError."""
-    _check_works(sandbox.run(_job("", "run", (), "sm_80", Settings(), toolchain)))
+    _check_works(sandbox.run(_job({SOURCE: b""}, "run", (), "sm_80", Settings(), toolchain)))
 
 
 def _check_works(run: JobResult) -> None:
@@ -211,7 +213,7 @@ def _check_works(run: JobResult) -> None:
 
 
 def _job(
-    source: str,
+    files: Mapping[str, bytes],
     entry: str,
     calls: Sequence[Mapping[str, Any]],
     arch: str,
@@ -228,7 +230,7 @@ def _job(
     until_s = settings.compile_timeout_s + _START_S + _ASLEEP_S
     return Job(
         argv=tuple(own_python(_PROGRAM)),
-        files={SOURCE: source.encode(), "request.json": json.dumps(request).encode()},
+        files={**files, "request.json": json.dumps(request).encode()},
         collect=("kernels.json", *(f"recording.{number}" for number in range(len(calls)))),
         readable=(*readable_packages(), *toolchain.readable),
         environment={
@@ -316,6 +318,11 @@ def _of_failure(failure: _Failure | None, entry: str) -> LiftRefusedError:
             Status.INVALID_SUBMISSION,
             f"`{entry}` does not give the outputs: {said}.",
             "Take the outputs as parameters and write them in kernels, or return them as whole tensors.",
+        ),
+        "misfit": (
+            Status.INVALID_SUBMISSION,
+            f"The solution does not fit the problem: {said}.",
+            "Define ModelNew with the arguments of the reference's Model.",
         ),
         "exit": (
             Status.RUNTIME_ERROR,

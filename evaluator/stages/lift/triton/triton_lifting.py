@@ -9,6 +9,7 @@ of combinations.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -23,15 +24,19 @@ from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, needed_contents
 from evaluator.stages.lift.host_runs import RecordingSandbox
+from evaluator.stages.lift.kernelbench.solution import reference_of
 from evaluator.stages.lift.lifting import Scalars, there
-from evaluator.stages.lift.recorded_steps import plan_of
+from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
-from evaluator.stages.lift.triton.entry_points import PythonEntry, bind_python, python_call
+from evaluator.stages.lift.repeated_calls import RepeatedCalls
+from evaluator.stages.lift.triton.entry_points import MODEL, PythonEntry, bind_python, python_call
+from evaluator.stages.lift.triton.inside.models import REFERENCE
+from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.kernel_modules import KernelModule, TritonKernel
 from evaluator.stages.lift.triton.python_runs import RecordedPair, launched, record_python
 from evaluator.stages.lift.triton.triton_package import TritonPackage
 
-_RULES: Final = "triton 2"
+_RULES: Final = "triton 3"
 _KERNELS: Final = TypeAdapter(dict[str, TritonKernel])
 
 
@@ -53,6 +58,8 @@ class LiftedPython:
     """At other sizes kernels are compiled without assuming that 16 divides one, so that there are few."""
     module: KernelModule = field(default_factory=KernelModule)
     entries: tuple[Entry, ...] = ()
+    uses: MemoryUses = field(default_factory=lambda: MemoryUses(""))
+    """Of all kernels so far."""
     cached: bool = True
     """Whether nothing had to be recorded or compiled."""
     others_s: float = 0.0
@@ -72,6 +79,7 @@ class LiftedPython:
                 break
             self.module.add(one.kernels, launched(one.first))
         ptx, self.entries = self.module.program()
+        self.uses = MemoryUses(ptx)
         return ptx
 
     def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedLaunchPlan | Ruling]:
@@ -84,12 +92,12 @@ class LiftedPython:
             try:
                 if isinstance(one, LiftRefusedError):
                     raise one
-                found.append(self._plan(one))
+                found.append(self._plan(one, sizes))
             except LiftRefusedError as refusal:
                 return [*found, there(refusal.ruling, sizes)]
         return found
 
-    def _plan(self, one: RecordedPair) -> RecordedLaunchPlan:
+    def _plan(self, one: RecordedPair, sizes: Sizes) -> RecordedLaunchPlan:
         if missing := [kernel for kernel in launched(one.first) if kernel not in self.module.names]:
             name = one.kernels[missing[0]].name
             raise LiftRefusedError(
@@ -97,9 +105,11 @@ class LiftedPython:
                 f"The Python launches {name} in a specialisation that no other size needs, and it was not compiled.",
                 "Nothing is wrong with it. It was not judged there, so there is no reward.",
             )
-        return plan_of(
-            self.problem, self.entries, self._named(one.first), self._named(one.second), self.binding.initial
-        )
+        outputs = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
+        returned = None if outputs.keys() & set(self.binding.names) else outputs
+        recordings = self._named(one.first), self._named(one.second)
+        calls = RepeatedCalls(self.problem, self.entries, self.uses, *recordings, self.binding.initial, returned)
+        return calls.plan(again=sizes not in self.published)
 
     def _named(self, recording: Recording) -> Recording:
         """With the kernels' names in the program."""
@@ -114,7 +124,10 @@ class LiftedPython:
     def _pairs(self, points: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedPair | LiftRefusedError]:
         """What each call records, up to the first that cannot be recorded."""
         calls = [
-            {**python_call(self.problem, self.binding, sizes, scalars), "specialised": sizes in self.published}
+            {
+                **python_call(self.problem, self.binding, sizes, scalars, self.entry.name == MODEL),
+                "specialised": sizes in self.published,
+            }
             for sizes, scalars in points
         ]
         found: list[RecordedPair | LiftRefusedError] = []
@@ -127,17 +140,23 @@ class LiftedPython:
                 break
         return found
 
+    @cached_property
+    def _files(self) -> Mapping[str, bytes]:
+        """What lies beside the recorder: the text, and what states the problem where a model is made as there."""
+        reference = reference_of(self.problem) if self.entry.name == MODEL else None
+        return {SOURCE: self.source.encode(), **({REFERENCE: reference} if reference is not None else {})}
+
     def _from_cache(self, text: str, calls: Sequence[Mapping[str, Any]]) -> RecordedPair | LiftRefusedError:
         """The first of `calls`; where it has to be recorded, the others are with it, which costs less."""
         known = (self.triton.digest, self.toolchain.digest, self.arch)
-        key = key_of(_RULES, self.source, self.entry.name, text, *known)
+        key = key_of(_RULES, *self._files.values(), self.entry.name, text, *known)
 
         def make() -> Mapping[str, bytes]:
             if text not in self._fresh:
                 missing = {json.dumps(call, sort_keys=True): call for call in calls}
                 wanted = [call for name, call in missing.items() if name not in self._fresh]
                 pairs = record_python(
-                    self.source, self.entry.name, wanted, self.arch, self.settings, self.toolchain, self.sandbox
+                    self._files, self.entry.name, wanted, self.arch, self.settings, self.toolchain, self.sandbox
                 )
                 self._fresh |= zip((json.dumps(call, sort_keys=True) for call in wanted), pairs, strict=False)
             made = self._fresh[text]

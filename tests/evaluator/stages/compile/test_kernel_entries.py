@@ -39,6 +39,11 @@ __global__ void kinds(float4* f4, __half* h, const __nv_bfloat16* b, half value,
 }
 __global__ void unnamed(float*, const int n, float, float* last) { if (threadIdx.x < n) last[0] = 1; }
 __global__ void nothing() {}
+struct Base { char tag; double v; };
+struct Empty {};
+struct Pair { char k; long long w; };
+struct Gaps : Base { char a; int n : 5; short h[3]; Empty e; U u; Pair in[2]; static int z; };
+__global__ void gaps(Gaps g, Empty e, S s) { }
 extern "C" __global__ void shuffles(double* out, const double* in) { *out = __shfl_xor_sync(~0u, *in, 1); }
 void host() { hidden<<<1, 1>>>(0, A, Small::X, S(), S(), true); }
 """
@@ -70,6 +75,7 @@ def test_every_kernel_is_there_once(texts):
     found = entries(*texts)
     assert sorted(entry.name.partition("(")[0] for entry in found if "anonymous" not in entry.name) == [
         "from_macro",
+        "gaps",
         "kinds",
         "nothing",
         "ns::over",
@@ -99,6 +105,14 @@ def test_names_survive_a_parameter_of_a_library_function_that_moves(texts, by_na
     assert described(by_name["shuffles"]) == [
         ("out", "double*", "pointer", 8, 0, "double"),
         ("in", "const double*", "pointer", 8, 8, "double"),
+    ]
+
+
+def test_bytes_of_no_member_are_padding(by_name):
+    assert [one.padding for one in by_name["gaps"].parameters] == [
+        ((1, 8), (24, 28), (33, 40), (49, 56)),
+        ((0, 1),),
+        (),
     ]
 
 

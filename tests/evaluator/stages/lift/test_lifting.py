@@ -196,3 +196,13 @@ def test_all_recordings_of_one_submission_have_one_budget_of_time(toolbox, monke
     began_s = time.monotonic()
     assert recorded.at({"n": 77778}, {}) == last
     assert time.monotonic() - began_s < 0.1
+
+
+def test_as_many_steps_as_a_plan_may_have_are_lifted_with_the_orders_that_are_left(toolbox):
+    source, relu = (FILES / "relu_many_launches.cu").read_text(), find_problem("relu")
+    began_s = time.process_time()
+    planned = built(source.replace("launches = 300", "launches = 4096"), toolbox, relu)
+    sized_plan = planned.checked_plan.at(relu.example_sizes[0])
+    assert time.process_time() - began_s < 30
+    assert len(sized_plan.steps) == 4096
+    assert [len(order.steps) for order in sized_plan.orders] == [4096, 4096]

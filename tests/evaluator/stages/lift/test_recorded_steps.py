@@ -9,7 +9,7 @@ from common.launch_plan import AddressInArgument, Copy, Fill, RawArgument
 from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recorded_steps import plan_of
+from evaluator.stages.lift.recorded_steps import PlanReader
 from evaluator.stages.lift.recording import Recording, Refusal, recording_of, ruling_of
 
 RELU = find_problem("relu")
@@ -43,14 +43,17 @@ def launch(base: int, pair: str | None = None, y: int | None = None, n: int = -3
 
 
 def recording(base: int, steps: list, *more: dict) -> bytes:
-    return json.dumps({"buffers": buffers(base, *more), "steps": steps, "streams": 1}).encode()
+    return json.dumps(
+        {"buffers": buffers(base, *more), "steps": steps, "streams": 1, "calls": [{"first_step": 0}]}
+    ).encode()
 
 
 def plan(make):
     """The plan of `make(base)`, a list of steps, recorded at two bases."""
     found = [recording_of(recording(base, make(base))) for base in (1 << 39, SECOND_BASE)]
     assert all(isinstance(one, Recording) for one in found)
-    return plan_of(RELU, (KERNEL,), *found)
+    reader = PlanReader(RELU, (KERNEL,), *(one.call(0) for one in found))
+    return reader.plan(reader.steps(None))
 
 
 def refused(make) -> LiftRefusedError:
@@ -89,7 +92,7 @@ def test_a_variable_is_a_target_by_its_name():
         variable = {"base": 5 * base, "bytes": 36, "variable": "filter"}
         steps = [{"to": 5 * base + 4, "source": base + 4096, "bytes": 32, "stream": 0}]
         made.append(recording_of(recording(base, steps, variable)))
-    (step,) = plan_of(RELU, (KERNEL,), *made).steps
+    (step,) = PlanReader(RELU, (KERNEL,), *(one.call(0) for one in made)).steps(None)
     assert step == Copy(source="x", target="filter", target_offset_bytes=4, size_bytes=32, variable=True)
 
 

@@ -8,7 +8,7 @@ from common.contract import Status
 from common.launch_plan import Copy, Fill
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recorded_steps import plan_of
+from evaluator.stages.lift.recorded_steps import PlanReader
 from evaluator.stages.lift.recording import recording_of
 
 RELU = find_problem("relu")
@@ -25,9 +25,11 @@ def plan(returned, size=64, steps=lambda base: []):
     found = []
     for base in (1 << 39, 1 << 40):
         buffers = [{"base": n * base + 4096, "bytes": 64 if n < 3 else size} for n in (1, 2, 3)]
-        told = {"buffers": buffers, "steps": steps(base), "streams": 1, "returned": returned(base)}
-        found.append(recording_of(json.dumps(told).encode()))
-    return plan_of(RELU, (), *found, (), SHAPES)
+        told = {"buffers": buffers, "steps": steps(base), "streams": 1}
+        told["calls"] = [{"first_step": 0, "returned": returned(base)}]
+        found.append(recording_of(json.dumps(told).encode()).call(0))
+    reader = PlanReader(RELU, (), *found)
+    return reader.plan(reader.steps(SHAPES))
 
 
 def third(base: int) -> int:

@@ -109,6 +109,10 @@ class PassedTensor:
     def _ref(self, ref: int | None) -> None:
         self._held = (CURRENT[-1], ref)
 
+    def _become(self, other: "PassedTensor") -> None:
+        """Be another tensor in the script that is under way: a parameter is an input of the problem."""
+        self._ref = other._ref
+
     def ref(self) -> int:
         """The number of its value in the script."""
         held = self._ref

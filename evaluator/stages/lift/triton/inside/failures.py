@@ -4,6 +4,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
+from evaluator.stages.lift.kernelbench.inside.models import MisfitError
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError
 
 _MOST: Final = 600
@@ -36,6 +37,8 @@ def failure_of(error: BaseException, source: str) -> dict[str, Any]:
         return _failure("no_module", line, str(error))
     if isinstance(error, MemoryError):
         return _failure("memory", line, str(error))
+    if isinstance(error, MisfitError):
+        return _failure("misfit", None, str(error))
     if isinstance(error, WrongResultError):
         return _failure("result", None, str(error))
     if isinstance(error, SystemExit):

@@ -8,7 +8,10 @@ from typing import Any, Final
 ALIGNMENT: Final = 512
 """What PyTorch gives its tensors."""
 MAX_STEPS: Final = 2048
-MAX_BUFFERS: Final = 512
+MAX_BUFFERS: Final = 508
+"""Of one call, and of what comes before the first."""
+MAX_ORDERS: Final = 4 * MAX_STEPS
+MAX_STREAMS: Final = 512
 MAX_BUFFER_BYTES: Final = 1 << 37
 SEED_BITS: Final = 63
 _LOWEST: Final = 0x7F0000000000
@@ -33,6 +36,41 @@ class RecordedMemory:
         self._pauses = 0
         self.buffers: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self.stream = 0
+        """Which the next step is on; 0 is the default stream."""
+        self.non_blocking: list[int] = []
+        """All others: PyTorch's streams do not wait for the default stream, nor it for them."""
+        self._events = 0
+        self._step_count = self._order_count = 0
+        self._buffers_before = 0
+
+    def begin_call(self) -> None:
+        """What follows belongs to the next call."""
+        self.calls.append({"first_step": len(self.steps), "returned": []})
+        self._buffers_before = len(self.buffers)
+        self._step_count = self._order_count = 0
+
+    def new_stream(self) -> int:
+        """The number of another stream."""
+        if len(self.non_blocking) >= MAX_STREAMS:
+            raise NotRecordedError(f"more than {MAX_STREAMS} streams")
+        self.non_blocking.append(len(self.non_blocking) + 1)
+        return self.non_blocking[-1]
+
+    def new_event(self) -> int:
+        """The number of another event."""
+        self._events += 1
+        return self._events
+
+    def order(self, what: str, stream: int = 0, event: int = 0) -> None:
+        """What orders steps of several streams, or lets the host wait: as of a recording."""
+        if self._pauses:
+            return
+        if self._order_count >= MAX_ORDERS:
+            raise NotRecordedError(f"more than {MAX_ORDERS} waits, and events that are recorded")
+        self._order_count += 1
+        self.steps.append({"order": what, "stream": stream, "event": event})
 
     def allocate(self, size_bytes: int) -> int:
         """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""
@@ -44,7 +82,7 @@ class RecordedMemory:
         base = place * ALIGNMENT
         self._next = base + -(-max(1, size_bytes) // ALIGNMENT) * ALIGNMENT
         if not self._pauses and size_bytes:
-            if len(self.buffers) >= MAX_BUFFERS:
+            if len(self.buffers) - self._buffers_before >= MAX_BUFFERS:
                 raise NotRecordedError(f"more than {MAX_BUFFERS} tensors")
             self.buffers.append({"base": base, "bytes": size_bytes})
         return base
@@ -67,29 +105,21 @@ class RecordedMemory:
         """Repeat `pattern` over a stretch."""
         if size_bytes:
             pattern = pattern[:1] if len(set(pattern)) == 1 else pattern
-            self._step({"fill": address, "data": pattern.hex(), "bytes": size_bytes, "stream": 0})
+            self._step({"fill": address, "data": pattern.hex(), "bytes": size_bytes, "stream": self.stream})
 
     def copy(self, to: int, source: int, size_bytes: int) -> None:
         """Copy a stretch to another."""
         if size_bytes:
-            self._step({"to": to, "source": source, "bytes": size_bytes, "stream": 0})
+            self._step({"to": to, "source": source, "bytes": size_bytes, "stream": self.stream})
 
     def launch(self, **fields: Any) -> None:
         """Launch a kernel; `fields` are those of a recorded launch."""
-        self._step({**fields, "stream": 0})
-
-    def take_for(self, number: int, address: int, size_bytes: int) -> bool:
-        """Let the buffer at `address`, which the Python made, be buffer `number`; whether it is one and fits."""
-        made = next((b for b in self.buffers[number + 1 :] if b["base"] == address), None)
-        if made is None or made["bytes"] != size_bytes or self.buffers[number]["bytes"] != size_bytes:
-            return False
-        self.buffers.remove(made)
-        self.buffers[number] = made
-        return True
+        self._step({**fields, "stream": self.stream})
 
     def _step(self, step: dict[str, Any]) -> None:
         if self._pauses:
             return
-        if len(self.steps) >= MAX_STEPS:
+        if self._step_count >= MAX_STEPS:
             raise NotRecordedError(f"more than {MAX_STEPS} launches, fills and copies")
+        self._step_count += 1
         self.steps.append(step)

@@ -21,6 +21,7 @@ from typing import Any, Final
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
 from evaluator.stages.lift.triton.inside.failures import WrongResultError, failure_of
 from evaluator.stages.lift.triton.inside.memory import RecordedMemory
+from evaluator.stages.lift.triton.inside.models import Model, add_modules
 from evaluator.stages.lift.triton.inside.recording_driver import (
     Kernels,
     RecordingDriver,
@@ -135,31 +136,48 @@ def _recorded(
     call: Mapping[str, Any], request: Mapping[str, Any], memory: RecordedMemory, kernels: Kernels, compiling: Any
 ) -> dict[str, Any]:
     capability, facts = divmod(request["capability"], 10), request["device"]
-    install_stand_in(torch_for(memory, request["device_name"], capability, facts))
+    torch = torch_for(memory, request["device_name"], capability, facts)
+    install_stand_in(torch)
+    if call["model"]:
+        add_modules(torch, memory)
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()
-    tensors = [
-        StandInTensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape)))
-        for kind, shape in call["tensors"]
+    sets = [
+        [
+            StandInTensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape)))
+            for kind, shape in call["tensors"]
+        ]
+        for _ in range(1 + max(call["sets"]))
     ]
-    arguments = [tensors[value] if kind == "tensor" else value for kind, value in call["arguments"]]
     spec = importlib.util.spec_from_file_location(_MODULE, os.path.abspath(SOURCE))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE] = module
     spec.loader.exec_module(module)
-    given = getattr(module, request["entry"])(*arguments)
-    if call["results"]:
-        _take_results(given, call["results"], tensors, memory)
-    return {"recording": {"buffers": memory.buffers, "steps": memory.steps, "streams": 1}}
+    model = Model(vars(module), call["model"]) if call["model"] else None
+    for each_set in call["sets"]:
+        tensors = sets[each_set]
+        memory.begin_call()
+        arguments = [tensors[value] if kind == "tensor" else value for kind, value in call["arguments"]]
+        given = model(tensors) if model else getattr(module, request["entry"])(*arguments)
+        if call["results"]:
+            memory.calls[-1]["returned"] = _returned(given, [tensors[number] for number in call["results"]])
+    return {
+        "recording": {
+            "buffers": memory.buffers,
+            "steps": memory.steps,
+            "streams": 1 + len(memory.non_blocking),
+            "non_blocking": memory.non_blocking,
+            "calls": memory.calls,
+        },
+    }
 
 
-def _take_results(given: Any, numbers: list[int], tensors: list[StandInTensor], memory: RecordedMemory) -> None:
-    """What the function returned is in the outputs' place: by taking it for them, or by a copy where it is a part."""
+def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:
+    """What the function returned in the place of the outputs, which are `wanted`."""
     results = list(given) if isinstance(given, tuple | list) else [given]
-    wanted = [tensors[number] for number in numbers]
     said = ", ".join(f"{one.dtype}{list(one.shape)}" for one in wanted)
     if len(results) != len(wanted) or not all(isinstance(one, StandInTensor) for one in results):
         got = ", ".join(
@@ -167,13 +185,21 @@ def _take_results(given: Any, numbers: list[int], tensors: list[StandInTensor], 
             for one in results
         )
         raise WrongResultError(f"it returns {got}, and the problem's outputs are {said}")
-    for number, output, result in zip(numbers, wanted, results, strict=True):
+    for output, result in zip(wanted, results, strict=True):
         alike = tuple(result.shape) == tuple(output.shape) or output.numel() == 1
         same = result.dtype is output.dtype and result.numel() == output.numel() and alike
         if not same or not result.is_contiguous():
             raise WrongResultError(f"it returns {result.dtype}{list(result.shape)}, and the output is {said}")
-        if not memory.take_for(number, result.data_ptr(), output.nbytes):
-            memory.copy(output.data_ptr(), result.data_ptr(), output.nbytes)
+    return [
+        {
+            "address": one.data_ptr(),
+            "type": one.dtype.name,
+            "shape": list(one.shape),
+            "contiguous": True,
+            "on_device": True,
+        }
+        for one in results
+    ]
 
 
 def _bytes(kind: str, shape: list[int]) -> int:

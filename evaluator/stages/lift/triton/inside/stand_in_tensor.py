@@ -75,6 +75,10 @@ class StandInTensor:
         self._strides = tuple(strides) if strides is not None else packed_strides(self.shape)
         self.device = device("cuda", 0)
 
+    def _become(self, other: "StandInTensor") -> None:
+        """Be in the place of another: a parameter is an input of the problem."""
+        self._address, self._strides = other._address, other._strides
+
     # --- what it is -------------------------------------------------------------------------------------------------
 
     def data_ptr(self) -> int:

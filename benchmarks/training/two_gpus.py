@@ -1,0 +1,123 @@
+"""How many policy steps an hour two GPUs make against one. On one machine with two NVIDIA GPUs.
+
+    python benchmarks/training/two_gpus.py --models runs --folder two --seconds 540   # stops then; the same goes on
+
+One agent of `rl_variants_on_gpu.py`, from the tuned model that lies in `--models`, learns from rewards that are timed
+on a GPU, in three ways: `one`, policy, learner and evaluator on one GPU; `beside`, the evaluator on the second; and
+`split`, the learner on the first and the generation, with the evaluator, on the second, where new weights go over
+NCCL. Counted are the steps after the first, which also warms up. Unrun: so far there was no such machine.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks._support.graders import gpu_versions
+from benchmarks._support.record import save
+from benchmarks._support.served import served
+from benchmarks._support.timed_rl import AT_A_RATE, RESERVED_S
+from benchmarks._support.trained import Trained, played
+from benchmarks.training import rl_variants_on_gpu as variants
+from trainer.config.reading import load_config
+
+VARIANT = "one_agent"
+"""Two agents have two servers, for which the layout `split` would need a third GPU."""
+SPLIT = (
+    "resources.gpus_per_node=2",
+    "resources.layout=split",
+    "resources.actor_workers=1",
+    "resources.rollout_workers=1",
+)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What runs where, by the numbers of the machine's GPUs."""
+
+    trainer: str
+    evaluator: str
+    settings: tuple[str, ...] = ("resources.layout=shared",)
+
+
+WAYS: Mapping[str, Placement] = {
+    "one": Placement("0", "0"),
+    "beside": Placement("0", "1"),
+    "split": Placement("0,1", "1", SPLIT),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=Path, required=True, help="folder with generator-tuned in it")
+    parser.add_argument("--folder", type=Path, default=Path("runs"), help="where the runs are kept, or come")
+    parser.add_argument("--steps", type=int, default=5, help="policy steps of each run")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the evaluator")
+    parser.add_argument("--seconds", type=float, help="stop after so long; a later call goes on")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    began_s, lines = time.monotonic(), {}
+    for way, placed in WAYS.items():
+        left_s = None if given.seconds is None else given.seconds - RESERVED_S - (time.monotonic() - began_s)
+        run = run_of(way, given)
+        if run.kept_step() < given.steps and (left_s is None or left_s > RESERVED_S):
+            with served(given.workers, settings=AT_A_RATE | {"CUDA_VISIBLE_DEVICES": placed.evaluator}) as service:
+                told = [*told_of(way, given), f"evaluator.url={service.url}"]
+                played(told, left_s, {"CUDA_VISIBLE_DEVICES": placed.trainer})
+        if run.folder.is_dir():
+            lines[way] = run.lines("train")
+    device = f"2 of {torch.cuda.get_device_name()}"
+    details = {"settings": {way: told_of(way, given) for way in WAYS}}
+    save(
+        "two_gpus",
+        figures_of(lines),
+        {},
+        {"torch": torch.__version__, **gpu_versions()},
+        device=device,
+        details=details,
+    )
+
+
+def told_of(way: str, given: argparse.Namespace) -> list[str]:
+    """All settings of a run that `cpu-demo` has otherwise, but for where the evaluator listens."""
+    return [
+        *variants.settings_of(VARIANT),
+        *WAYS[way].settings,
+        f"name={way}",
+        f"agents.generator.model_name={given.models.absolute() / 'generator-tuned'}",
+        f"checkpointing.folder={given.folder.absolute()}/{{name}}",
+        f"algorithm.steps={given.steps}",
+        "sft.examples=0",
+    ]
+
+
+def run_of(way: str, given: argparse.Namespace) -> Trained:
+    """One run, as far as it is."""
+    return Trained(load_config("cpu-demo", told_of(way, given)), given.folder.absolute() / way, 0.0)
+
+
+def figures_of(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, float]:
+    """Steps an hour, their parts, and how many times as many as on one GPU."""
+    figures: dict[str, float] = {}
+    for way, found in lines.items():
+        counted = [line for line in found if line["step"] > 1]
+        figures[f"{way}_steps"] = len(counted)
+        if counted:
+            figures[f"{way}_steps_per_hour"] = 3600 / median(line["step_s"] for line in counted)
+            for part in ("generation_share", "reward_share", "update_share", "weights_s"):
+                figures[f"{way}_{part}"] = median(line[part] for line in counted)
+    one = figures.get("one_steps_per_hour")
+    for way in lines:
+        if one and way != "one" and f"{way}_steps_per_hour" in figures:
+            figures[f"{way}_over_one"] = figures[f"{way}_steps_per_hour"] / one
+    return figures
+
+
+if __name__ == "__main__":
+    main()

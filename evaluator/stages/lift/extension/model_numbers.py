@@ -1,0 +1,80 @@
+"""Numbers that the Model of a problem in KernelBench's form is made with, as its text states them.
+
+A function that computes what Model does is given them beside the tensors: `forward(x, weight, stride, padding)`.
+"""
+
+import ast
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from common.contract import form_of
+from evaluator.foreign.inside.numbers_in_text import assigned
+from evaluator.foreign.learning import origins
+from evaluator.problems.problem import Problem
+
+_NONE: Final[Mapping[str, float | str]] = MappingProxyType({})
+_MOST_AXES: Final = 6
+"""Of a tuple, as of the sizes in a file: a longer one is no shape."""
+
+
+def text_of(problem: Problem) -> str:
+    """The file that states the problem, where it has KernelBench's form; else empty."""
+    if not problem.origin:
+        return ""
+    text = origins.load(problem.origin).text
+    return text.decode() if form_of(text) == "kernelbench" else ""
+
+
+def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | str]:
+    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets.
+
+    `get_init_inputs` gives those that it lists, as numbers or by their names at the file's top; the others have their
+    defaults. A tuple `stride` is `stride_0`, `stride_1` …
+    """
+    if not text:
+        return _NONE
+    tree = ast.parse(text)
+    top = dict(assigned(tree.body))
+    found: dict[str, float | str] = {}
+    for name, given in _given(tree).items():
+        called = given.id if isinstance(given, ast.Name) else ""
+        value = top.get(called, given)
+        several = isinstance(value, ast.Tuple | ast.List)
+        for at, one in enumerate(value.elts[:_MOST_AXES] if isinstance(value, ast.Tuple | ast.List) else [value]):
+            size = f"{called}_{at}" if several else called
+            known = size if size in sizes else _number(one)
+            if known is not None:
+                found[f"{name}_{at}" if several else name] = known
+    return found
+
+
+def _given(tree: ast.Module) -> dict[str, ast.expr]:
+    """What each parameter of `Model.__init__` gets, where the text says it."""
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    model, inputs = defined.get("Model"), defined.get("get_init_inputs")
+    methods = [one for one in model.body if isinstance(one, ast.FunctionDef)] if model else []
+    made = next((one.args for one in methods if one.name == "__init__"), None)
+    if made is None:
+        return {}
+    names = [one.arg for one in (*made.posonlyargs, *made.args)][1:]
+    with_default = names[len(names) - len(made.defaults) :]
+    values: dict[str, ast.expr] = dict(zip(with_default, made.defaults, strict=True))
+    values |= {one.arg: value for one, value in zip(made.kwonlyargs, made.kw_defaults, strict=True) if value}
+    returns = [one.value for one in ast.walk(inputs) if isinstance(one, ast.Return)] if inputs else []
+    match returns:
+        case [ast.List(elts=listed) | ast.Tuple(elts=listed)]:
+            values |= dict(zip(names, listed, strict=False))
+        case [ast.Dict(keys=keys, values=held)]:
+            for key, value in zip(keys, held, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    values[key.value] = value
+    return values
+
+
+def _number(value: ast.expr) -> float | None:
+    negative = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub)
+    number = value.operand if isinstance(value, ast.UnaryOp) else value
+    if isinstance(number, ast.Constant) and isinstance(number.value, bool | int | float):
+        return -number.value if negative else number.value
+    return None

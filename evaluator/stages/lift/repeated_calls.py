@@ -1,0 +1,334 @@
+"""The calls of host code in one process, and the plan that stands for each of them.
+
+The first call of a process may do what no later one does: allocate, upload tables, zero what kernels then reset by
+themselves; and it may leave what later ones only look up. So the plan is that of a later call: with the *preparation*
+before it, which is what was done earlier to memory that this call goes on using, if it hangs on no tensor. What hangs
+on one is not repeated: that memory has undefined contents, and a call that needs them is found to be wrong.
+
+Memory that was prepared and that the call changes again is state from call to call (a counter that kernels reset, an
+accumulator that they do not). A plan with the preparation before it would always meet it fresh. So there the call is
+carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from common.contract import Status
+from common.launch_plan import Copy, Fill, Launch, RawArgument, RecordedLaunchPlan, Step, Temporary
+from common.wire import DType
+from evaluator.backends.session import Entry
+from evaluator.problems.problem import Problem, Tensor
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.memory_uses import MemoryUses
+from evaluator.stages.lift.recorded_steps import PlanReader, RawStep
+from evaluator.stages.lift.recording import (
+    ORDINALS,
+    TENSORS_OF_CALLS,
+    RecordedCopy,
+    RecordedFill,
+    RecordedLaunch,
+    Recording,
+    in_call,
+)
+from evaluator.stages.lift.returned import unstable
+
+_LAST: Final = len(TENSORS_OF_CALLS) - 1
+_STAND_INS: Final = {
+    DType.FLOAT64: "000000000000e83f",
+    DType.FLOAT32: "0000403f",
+    DType.FLOAT16: "003a",
+    DType.BFLOAT16: "403f",
+}
+"""The element of a stand-in, 0.75: a sum of such is not 0, as it would be of zeros. Integers are 0: they may be
+indices."""
+_MAX_NAME: Final = 64
+
+Held: TypeAlias = int | str
+"""A buffer by its number in the recording, or a variable of the module by its name."""
+Pair: TypeAlias = tuple[RawStep, RawStep]
+Stretch: TypeAlias = tuple[int, int]
+
+
+@dataclass
+class _Needs:
+    """What a call goes on using of what was there before it."""
+
+    held: set[Held] = field(default_factory=set)
+    covered: dict[Held, list[Stretch]] = field(default_factory=lambda: defaultdict(list))
+    """What is written over before anything looks at it."""
+    changed: set[Held] = field(default_factory=set)
+    """What the call leaves in another state than it found it, perhaps."""
+
+
+class RepeatedCalls:
+    """Both recordings of one process's calls. Everything raises LiftRefusedError where they are no plan."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        entries: Sequence[Entry],
+        uses: MemoryUses,
+        first: Recording,
+        second: Recording,
+        initial: Sequence[tuple[str, str]] = (),
+        returned: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        """`uses` are those of the entries. `initial`: before each call the second of two tensors is a copy of the
+        first, or zeros where that has no name. `returned`: the shapes of outputs that the host code has to return.
+        """
+        self.problem, self.entries, self.uses, self.returned = problem, entries, uses, returned
+        self.first, self.second = first, second
+        self.tensors = [*problem.inputs, *problem.outputs]
+        self.initial = [
+            Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
+        ]
+        begins = [one.first_step for one in first.calls]
+        if len(begins) <= _LAST or len(first.buffers) < 2 * len(self.tensors):
+            raise unstable("it is not called as often as it should be")
+        if begins != [one.first_step for one in second.calls] or len(first.steps) != len(second.steps):
+            raise unstable("it does another number of launches, fills and copies")
+        if begins != sorted(begins) or begins[-1] > len(first.steps):
+            raise unstable("its calls do not follow one another")
+        self.begins = begins
+
+    def plan(self, again: bool) -> RecordedLaunchPlan:
+        """The plan of any later call. `again`: whether to carry out one that changes what was prepared twice."""
+        plans = [self._alone(number) for number in range(len(self.begins))]
+        judged = self._judged(plans)
+        reader, steps = self._read(judged)
+        needs = self._needs(judged)
+        prepared, keys = self._preparation(judged, needs)
+        orders = reader.orders()
+        before = reader.prepare(prepared)
+        more: list[Temporary] = []
+        if again and needs.changed & keys:
+            stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
+            before += [*filled, *_renamed(steps, stand_ins)]
+            more = _temporaries(filled, self.tensors)
+        # Whatever the order of the call's own steps, those before them are over.
+        moved = [
+            order.model_copy(
+                update={"steps": (*range(len(before)), *(len(before) + number for number in order.steps))}
+            )
+            for order in orders
+        ]
+        return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved)})
+
+    def _read(self, number: int) -> tuple["_Reader", list[Step]]:
+        many = len(self.tensors)
+        recordings = self.first.call(number, many), self.second.call(number, many)
+        reader = _Reader(self.problem, self.entries, *recordings, self.initial)
+        try:
+            return reader, reader.steps(self.returned)
+        except LiftRefusedError as refusal:
+            raise in_call(refusal, number) from None
+
+    def _alone(self, number: int) -> tuple[tuple[Step, ...], tuple[Temporary, ...]]:
+        """What a call does by itself; nothing at all is no steps."""
+        reader, steps = self._read(number)
+        if len(steps) <= len(self.initial):
+            if number == 0:
+                reader.plan([])
+            return (), ()
+        plan = reader.plan(steps)
+        return plan.steps, plan.temporaries
+
+    def _judged(self, plans: Sequence[tuple[tuple[Step, ...], tuple[Temporary, ...]]]) -> int:
+        """The call that all later ones are like; where they differ in how much they do, the one that does least."""
+        for number, (steps, _) in enumerate(plans):
+            if not steps:
+                raise self._remembered(number)
+        later = range(1, len(plans))
+        if all(plans[number] == plans[_LAST] for number in later):
+            return _LAST
+        counts = [len(plans[number][0]) for number in later]
+        if len(set(counts)) > 1:
+            return max(number for number in later if len(plans[number][0]) == min(counts))
+        other = max(number for number in later if plans[number] != plans[_LAST])
+        raise self._unlike(other, *(plans[number][0] for number in (other, _LAST)))
+
+    def _remembered(self, number: int) -> LiftRefusedError:
+        """For a call that does nothing, though the first did something."""
+        same = " and the same tensors as before" if TENSORS_OF_CALLS[number] in TENSORS_OF_CALLS[:number] else ""
+        first = next((step for step in self.first.steps if isinstance(step, RecordedLaunch)), None)
+        names = {entry.symbol: entry.name.partition("(")[0] for entry in self.entries}
+        did = f"launches {names.get(first.kernel, first.kernel)}" if first else "fills and copies"
+        gives = ""
+        if (given := self.first.calls[number].returned) and any(
+            one.address == given[0].address for each in self.first.calls[:number] for one in each.returned
+        ):
+            gives = ", and returns a tensor that an earlier call returned"
+        return LiftRefusedError(
+            Status.REJECTED,
+            f"The host code remembers its answer: its first call {did}, and its {ORDINALS[number]} call in one "
+            f"process, with new contents{same}, launches nothing{gives}.",
+            "Compute the outputs anew at each call: the same addresses hold other inputs then.",
+        )
+
+    @staticmethod
+    def _unlike(number: int, steps: Sequence[Step], last: Sequence[Step]) -> LiftRefusedError:
+        at = next((i for i, pair in enumerate(zip(steps, last, strict=True)) if pair[0] != pair[1]), None)
+        what = "its temporaries have other sizes"
+        if at is not None:
+            one = last[at]
+            said = f"the launch of {one.kernel}" if isinstance(one, Launch) else f"the {one.kind}"
+            what = f"step {at + 1}, {said}, is another one"
+        return LiftRefusedError(
+            Status.UNSUPPORTED,
+            f"The host code does not do the same at each call: from its {ORDINALS[number]} to its {ORDINALS[_LAST]} "
+            f"call in one process {what}. A plan is one for all calls.",
+            "Pass kernels nothing that counts calls, or let them count by themselves. It was not judged, so there is "
+            "no reward.",
+        )
+
+    # --- what was there before ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _whole(self) -> "_Reader":
+        """Numbers buffers as the recording does: its first call has the first set of tensors."""
+        return _Reader(self.problem, self.entries, self.first.call(0), self.second.call(0))
+
+    def _pairs(self, start: int, end: int) -> Iterator[Pair]:
+        return zip(self.first.steps[start:end], self.second.steps[start:end], strict=True)
+
+    def _held(self, address: int) -> Held | None:
+        number = self._whole.number_at(address)
+        return None if number is None else self.first.buffers[number].variable or number
+
+    def _stretch(self, address: int, size: int) -> Stretch:
+        number = self._whole.number_at(address)
+        start = 0 if number is None else address - self.first.buffers[number].base
+        return start, start + size
+
+    def _launched(self, one: RecordedLaunch, other: RecordedLaunch) -> tuple[set[Held], set[Held]]:
+        """What a launch uses, and what of that it may write."""
+        uses = self.uses.of(one.kernel)
+        used: set[Held] = set(uses.variables)
+        written: set[Held] = set(uses.written_variables)
+        for parameter, at, number in self._whole.addresses(one, other):
+            used.add(number)
+            if uses.may_write(parameter, at):
+                written.add(number)
+        return used, written
+
+    def _needs(self, number: int) -> _Needs:
+        """Of one call."""
+        needs = _Needs()
+        end = [*self.begins, len(self.first.steps)][number + 1]
+        for one, other in self._pairs(self.begins[number], end):
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+                used, written = self._launched(one, other)
+                needs.held |= used
+                needs.changed |= written
+            elif isinstance(one, RecordedFill):
+                self._written(needs, one.fill, one.bytes)
+            elif isinstance(one, RecordedCopy):
+                if (source := self._held(one.source)) is not None:
+                    needs.held.add(source)
+                self._written(needs, one.to, one.bytes)
+        needs.held -= set(range(2 * len(self.tensors)))
+        return needs
+
+    def _written(self, needs: _Needs, address: int, size: int) -> None:
+        if (held := self._held(address)) is None:
+            return
+        if held in needs.held:
+            needs.changed.add(held)
+        else:
+            needs.covered[held].append(self._stretch(address, size))
+
+    def _preparation(self, number: int, needs: _Needs) -> tuple[list[Pair], set[Held]]:
+        """Steps before a call that it goes on needing and that hang on no tensor; and what they write."""
+        tensors = set(range(2 * len(self.tensors)))
+        found: list[Pair] = []
+        keys: set[Held] = set()
+        for one, other in reversed(list(self._pairs(0, self.begins[number]))):
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+                used, written = self._launched(one, other)
+                if not written & needs.held or used & tensors:
+                    continue
+                needs.held |= used
+                for held in used:
+                    needs.covered.pop(held, None)
+            elif isinstance(one, RecordedFill | RecordedCopy):
+                address = one.fill if isinstance(one, RecordedFill) else one.to
+                held, stretch = self._held(address), self._stretch(address, one.bytes)
+                if held is None or held not in needs.held or _within(stretch, needs.covered[held]):
+                    continue
+                needs.covered[held].append(stretch)
+                written = {held}
+                if isinstance(one, RecordedCopy):
+                    source = self._held(one.source)
+                    if source is None or source in tensors:
+                        continue
+                    needs.held.add(source)
+            else:
+                continue
+            found.insert(0, (one, other))
+            keys |= written
+        return found, keys
+
+    def _stand_ins(self, taken: set[str]) -> tuple[dict[str, str], list[Fill]]:
+        """What the tensors are called for the call before, and what fills these."""
+        names: dict[str, str] = {}
+        for tensor in self.tensors:
+            name = f"{tensor.name[: _MAX_NAME - 8]}_before"
+            while name in taken:
+                name = f"{name[:-1]}_"
+            taken.add(name)
+            names[tensor.name] = name
+        fills = [
+            Fill(
+                target=names[tensor.name],
+                data=_STAND_INS.get(tensor.dtype, "00"),
+                size_bytes=self.first.buffers[number].bytes,
+            )
+            for number, tensor in enumerate(self.tensors)
+        ]
+        return names, fills
+
+
+class _Reader(PlanReader):
+    def prepare(self, pairs: Sequence[Pair]) -> list[Step]:
+        """Steps from before the call, which are over when it begins. What was freed since then was there."""
+        freed, self.freed = self.freed, set()
+        try:
+            return self.read(pairs)
+        finally:
+            self.freed = freed
+
+
+def _within(stretch: Stretch, others: Sequence[Stretch]) -> bool:
+    return any(start <= stretch[0] and stretch[1] <= end for start, end in others)
+
+
+def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
+    """The same steps on other buffers, by the names of those that they are on."""
+
+    def argument(one: int | float | str | RawArgument) -> int | float | str | RawArgument:
+        if isinstance(one, RawArgument):
+            addresses = (to.model_copy(update={"buffer": names.get(to.buffer, to.buffer)}) for to in one.addresses)
+            return one.model_copy(update={"addresses": tuple(addresses)})
+        return names.get(one, one) if isinstance(one, str) else one
+
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, Launch):
+            found.append(step.model_copy(update={"args": tuple(argument(one) for one in step.args)}))
+            continue
+        changed = {} if step.variable else {"target": names.get(step.target, step.target)}
+        if isinstance(step, Copy):
+            changed["source"] = names.get(step.source, step.source)
+        found.append(step.model_copy(update=changed))
+    return found
+
+
+def _temporaries(filled: Sequence[Fill], tensors: Sequence[Tensor]) -> list[Temporary]:
+    """Those that are filled, each of the type of its tensor."""
+    return [
+        Temporary(name=fill.target, dtype=tensor.dtype, shape=((fill.size_bytes or 0) // tensor.dtype.size_bytes,))
+        for fill, tensor in zip(filled, tensors, strict=True)
+    ]

@@ -1,0 +1,87 @@
+"""A ModelNew that launches Triton kernels: `torch.nn` on the stand-in's tensors, and what it is called with."""
+
+import sys
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
+from evaluator.stages.lift.kernelbench.inside.models import arguments_of, bind_state, made
+from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
+from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
+
+REFERENCE: Final = "reference.py"
+
+
+class DrawnTensor(StandInTensor):
+    """A tensor of random numbers: as a parameter it is an input of the problem, elsewhere nothing to be judged by."""
+
+    _place: int | None = None
+
+    @property
+    def _address(self) -> int:
+        if self._place is None:
+            raise NotRecordedError("a tensor whose contents are random, or none of the problem's")
+        return self._place
+
+    @_address.setter
+    def _address(self, address: int | None) -> None:
+        self._place = address
+
+    def _same(self, *_: Any, **__: Any) -> "DrawnTensor":
+        return self
+
+    __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _same  # type: ignore[assignment]
+    mul_ = div_ = add_ = normal_ = uniform_ = clamp_ = zero_ = fill_ = _same
+
+
+def add_modules(torch: ModuleType, memory: RecordedMemory) -> None:
+    """Have `import torch.nn` and what goes with it find modules that hold parameters."""
+
+    def drawn(*shape: Any, size: Any = None, dtype: dtype | None = None, **_: Any) -> DrawnTensor:
+        given = size if size is not None else shape
+        extents = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+        made_one = DrawnTensor(memory, dtype or DTYPES["float32"], extents, 0)
+        made_one._place = None
+        return made_one
+
+    def refuse(name: str) -> NoReturn:
+        raise NotRecordedError(f"the operator {name}")
+
+    def module(name: str, held: dict[str, Any]) -> ModuleType:
+        one = type(torch)(name)
+        one.__path__ = []
+        vars(one).update(held)
+        sys.modules[name] = one
+        return one
+
+    form = TensorForm(StandInTensor, _parameter, drawn, torch.zeros, torch.ones, refuse)
+    nn = module("torch.nn", layers_of(form))
+    init = module("torch.nn.init", {})
+    vars(init)["__getattr__"] = lambda name: lambda tensor, *_, **__: tensor
+    parts = {"parameter": module("torch.nn.parameter", {"Parameter": _parameter}), "init": init}
+    vars(nn).update(parts, functional=module("torch.nn.functional", {}))
+    autograd = module("torch.autograd", {"Function": ForwardFunction})
+    torch.__path__ = []
+    vars(torch).update(nn=nn, autograd=autograd, randn=drawn, rand=drawn, manual_seed=lambda _: None)
+
+
+def _parameter(data: StandInTensor, requires_grad: bool = True) -> StandInTensor:
+    return data
+
+
+class Model:
+    """One ModelNew, for all calls of a process."""
+
+    def __init__(self, solution: dict[str, Any], call: dict[str, Any]) -> None:
+        """`call`: sizes, scalars, and the names of the inputs."""
+        self.call = call
+        self.model = made(solution, REFERENCE, call)
+        self.state: list[tuple[str, StandInTensor]] = list(self.model.named_parameters())
+
+    def __call__(self, tensors: list[StandInTensor]) -> Any:
+        """What forward returns for the first of these as inputs, its parameters among them."""
+        inputs = dict(zip(self.call["inputs"], tensors, strict=False))
+        arguments, used = arguments_of(self.model, inputs, {**self.call["sizes"], **self.call["scalars"]})
+        bind_state(self.model, self.state, {name: one for name, one in inputs.items() if name not in used})
+        return self.model(*arguments)

@@ -1,0 +1,173 @@
+"""Four calls of one process, recorded by hand, and the plan that stands for each of them."""
+
+import json
+
+import pytest
+
+from common.contract import Status
+from common.launch_plan import Copy, Fill, Launch
+from evaluator.backends.session import Entry, Parameter
+from evaluator.problems.catalogue import find_problem
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.memory_uses import MemoryUses
+from evaluator.stages.lift.recording import TENSORS_OF_CALLS, recording_of
+from evaluator.stages.lift.repeated_calls import RepeatedCalls
+
+RELU = find_problem("relu")
+PTX = """
+.global .align 4 .b8 table[16];
+.visible .entry use(.param .u64 use_param_0, .param .u64 use_param_1, .param .u64 use_param_2) {
+  ld.param.u64 %rd1, [use_param_0];
+  ld.param.u64 %rd2, [use_param_1];
+  ld.param.u64 %rd3, [use_param_2];
+  ld.global.f32 %f1, [%rd1];
+  ld.global.f32 %f2, [%rd2];
+  st.global.f32 [%rd3], %f1;
+}
+.visible .entry change(.param .u64 change_param_0, .param .u64 change_param_1, .param .u64 change_param_2) {
+  ld.param.u64 %rd1, [change_param_1];
+  ld.param.u64 %rd2, [change_param_2];
+  red.global.add.f32 [%rd1], 0f3F800000;
+  st.global.f32 [%rd2], %f1;
+}
+.visible .entry look_up(.param .u64 look_up_param_0, .param .u64 look_up_param_1, .param .u64 look_up_param_2) {
+  ld.param.u64 %rd2, [look_up_param_2];
+  ld.global.f32 %f1, [table+4];
+  st.global.f32 [%rd2], %f1;
+}
+.visible .entry make(.param .u64 make_param_0) {
+  ld.param.u64 %rd1, [make_param_0];
+  st.global.f32 [%rd1], 0f3F800000;
+}
+"""
+POINTERS = tuple(Parameter(name, "float*", "pointer", 8, 8 * at, "float") for at, name in enumerate("xty"))
+ENTRIES = (
+    *(Entry(name, f"{name}(float*, float*, float*)", POINTERS) for name in ("use", "change", "look_up")),
+    Entry("make", "make(float*)", POINTERS[:1]),
+)
+KEPT, TABLE = 4, 5
+"""Buffers behind those of both sets of tensors: memory that is kept over calls, and a variable of the module."""
+ZERO = {"data": "00", "stream": 0}
+
+
+def plan(each, before=lambda address: [], again=False):
+    """Of `each(number, x, y, address)`, the steps of a call, and of `before`, those of initialisers."""
+    found = []
+    for base in (1 << 39, 1 << 40):
+        buffers = [{"base": (number + 1) * base + 4096, "bytes": 64} for number in range(5)]
+        buffers.append({"base": 6 * base + 4096, "bytes": 16, "variable": "table"})
+
+        def address(number, buffers=buffers):
+            return buffers[number]["base"]
+
+        steps, calls = before(address), []
+        for number, tensors in enumerate(TENSORS_OF_CALLS):
+            calls.append({"first_step": len(steps)})
+            steps = steps + each(number, address(2 * tensors), address(2 * tensors + 1), address)
+        told = {"buffers": buffers, "steps": steps, "streams": 1, "calls": calls}
+        found.append(recording_of(json.dumps(told).encode()))
+    return RepeatedCalls(RELU, ENTRIES, MemoryUses(PTX), *found).plan(again)
+
+
+def launch(kernel, *addresses):
+    arguments = [address.to_bytes(8, "little").hex() for address in addresses]
+    step = {"kernel": kernel, "grid": [1, 1, 1], "block": [32, 1, 1], "shared_bytes": 0, "cooperative": False}
+    return {**step, "cluster": None, "stream": 0, "arguments": arguments}
+
+
+def told(found):
+    return [
+        (step.kernel, *step.args) if isinstance(step, Launch) else (step.kind, step.target) for step in found.steps
+    ]
+
+
+def test_a_table_that_is_brought_once_is_there_at_each_call():
+    upload = {"data": "0102030405060708", "bytes": 8, "stream": 0}
+    in_first = plan(
+        lambda number, x, y, at: [
+            *([{"fill": at(KEPT), **upload}] if not number else []),
+            launch("use", x, at(KEPT), y),
+        ]
+    )
+    before = plan(lambda number, x, y, at: [launch("use", x, at(KEPT), y)], lambda at: [{"fill": at(KEPT), **upload}])
+    assert told(in_first) == told(before) == [("fill", "scratch1"), ("use", "x", "scratch1", "y")]
+    assert in_first.steps[0] == Fill(target="scratch1", data="0102030405060708", size_bytes=8)
+
+
+def test_a_kernel_that_makes_a_table_is_launched_before_and_what_reads_tensors_is_not():
+    made = plan(lambda number, x, y, at: [launch("use", x, at(KEPT), y)], lambda at: [launch("make", at(KEPT))])
+    assert told(made) == [("make", "scratch1"), ("use", "x", "scratch1", "y")]
+    packed = plan(
+        lambda number, x, y, at: [
+            *([{"to": at(KEPT), "source": x, "bytes": 64, "stream": 0}] if not number else []),
+            launch("use", x, at(KEPT), y),
+        ]
+    )
+    assert told(packed) == [("use", "x", "scratch1", "y")]
+
+
+def test_a_variable_counts_where_a_kernel_uses_it():
+    def before(at):
+        return [{"fill": at(TABLE), **ZERO, "bytes": 16}]
+
+    used = plan(lambda number, x, y, at: [launch("look_up", x, at(KEPT), y)], before)
+    assert told(used) == [("fill", "table"), ("look_up", "x", "scratch1", "y")]
+    assert used.steps[0].variable
+    unused = plan(lambda number, x, y, at: [launch("use", x, at(KEPT), y)], before)
+    assert told(unused) == [("use", "x", "scratch1", "y")]
+
+
+def test_what_was_prepared_and_is_changed_is_met_as_a_call_leaves_it():
+    def each(number, x, y, at):
+        zeroed = [{"fill": at(KEPT), **ZERO, "bytes": 64}] if not number else []
+        return [*zeroed, launch("change", x, at(KEPT), y)]
+
+    once, twice = (plan(each, again=again) for again in (False, True))
+    assert told(once) == [("fill", "scratch1"), ("change", "x", "scratch1", "y")]
+    assert told(twice) == [
+        ("fill", "scratch1"),
+        ("fill", "x_before"),
+        ("fill", "y_before"),
+        ("change", "x_before", "scratch1", "y_before"),
+        ("change", "x", "scratch1", "y"),
+    ]
+    assert [(one.name, one.shape) for one in twice.temporaries] == [
+        ("scratch1", (16,)),
+        ("x_before", (16,)),
+        ("y_before", (16,)),
+    ]
+
+
+def test_what_each_call_zeroes_itself_needs_no_preparation():
+    zeroes = plan(
+        lambda number, x, y, at: [{"fill": at(KEPT), **ZERO, "bytes": 64}, launch("change", x, at(KEPT), y)],
+        again=True,
+    )
+    assert told(zeroes) == [("fill", "scratch1"), ("change", "x", "scratch1", "y")]
+
+
+def test_a_call_that_only_copies_remembers_nothing():
+    copied = plan(lambda number, x, y, at: [{"to": y, "source": x, "bytes": 64, "stream": 0}])
+    assert copied.steps == (Copy(source="x", target="y", size_bytes=64),)
+
+
+@pytest.mark.parametrize(
+    ("each", "status", "said"),
+    [
+        (lambda number, x, y, at: [launch("use", x, x, y)] * (number < 3), Status.REJECTED, "its fourth call"),
+        (lambda number, x, y, at: [], Status.INVALID_SUBMISSION, "launches nothing"),
+        (lambda number, x, y, at: [launch("use", at(0), x, y)], Status.REJECTED, "keeps pointers"),
+        (
+            lambda number, x, y, at: [launch("use", x, x, y), launch(("use", "change")[number == 2], x, x, y)],
+            Status.UNSUPPORTED,
+            "from its third to its fourth call in one process step 2, the launch of use,",
+        ),
+    ],
+    ids=["remembers", "nothing", "keeps", "unlike"],
+)
+def test_calls_that_are_no_plan_are_refused(each, status, said):
+    with pytest.raises(LiftRefusedError) as caught:
+        plan(each)
+    assert caught.value.ruling.status is status
+    assert said in caught.value.ruling.message
+    assert caught.value.ruling.hint
