@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from common.contract import Settings, Status
+from evaluator.backends.sim import backend
+from evaluator.backends.sim.codegen import module
+from evaluator.backends.sim.ptx import parser
 from evaluator.pipeline.build import build
 from evaluator.pipeline.progress import unheard
 from evaluator.pipeline.referee import JudgeRequest
@@ -40,7 +43,9 @@ def test_what_was_watched_is_told_beside_what_the_device_showed(toolbox, referee
     assert also_rehearsed(on_device, None) is on_device
 
 
-def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee):
+@pytest.mark.parametrize("quickly", [False, True], ids=["as always", "compiled quickly"])
+def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee, monkeypatch, quickly):
+    monkeypatch.setattr(backend, "_QUICK_TEXT", range(1_000_000) if quickly else range(0))
     path = CORPUS / "adversarial" / "race_without_barrier.cu"
     judged = rehearse(referee, judge_request(toolbox, path, "transpose"))
     assert judged.verified.ruling.status is Status.INCORRECT
@@ -52,3 +57,20 @@ def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee):
     assert (fault.thread, fault.block) != (fault.other.thread, fault.other.block)
     assert {fault.other.act} <= {"read", "write"}
     assert "`__syncthreads()`" in judged.verified.ruling.hint
+
+
+def test_a_large_program_is_compiled_quickly_where_its_frames_have_room(toolbox, monkeypatch):
+    asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
+
+    def slower(text, below, little=True):
+        monkeypatch.setattr(backend, "_QUICK_TEXT", text)
+        monkeypatch.setattr(backend, "_FRAMES_BELOW_BYTES", below)
+        with toolbox.simulator.prepare(asked.program, asked.settings, runs_little=little) as session:
+            return session.slower
+
+    below = backend._FRAMES_BELOW_BYTES
+    large, small = range(1_000_000), range(1_000_000, 2_000_000)
+    assert slower(large, below) > 1
+    assert slower(large, below, little=False) == slower(small, below) == 1
+    frame_bytes = module.translate(parser.parse_ptx(asked.program.ptx)).frame_bytes
+    assert slower(large, frame_bytes - 16) == 1, "the compiler refuses it, and it is compiled as always"
