@@ -80,7 +80,7 @@ bench: $(VENV)/installed-dev compilers ## Measure again what the README claims
 .PHONY: bench-gpu
 bench-gpu: gpu ## Measure on an NVIDIA GPU: throughput, how timings repeat, our kernels against PyTorch
 	@$(INSTALL) -e '.[bench]'
-	@for each in gpu/gpu_throughput gpu/timing_repeatability gpu/example_kernels_speed; do \
+	@for each in gpu/throughput gpu/timing_repeatability gpu/example_kernels_speed; do \
 		$(PY) "benchmarks/$$each.py" || exit 1; done
 
 .PHONY: nvcc

@@ -52,6 +52,16 @@ def measures_of(backend: str, settings: Settings, status: Status, profile: Profi
     return STATIC_MEASURES | speed | (COUNTED_MEASURES if counted else frozenset())
 
 
+def measures_of_host_code(
+    settings: Settings, status: Status, timing: Timing | None, profile: Profile | None
+) -> frozenset[Measure]:
+    """The same for a submission whose host code runs: no counts, and of one that passed what there is alone."""
+    passed = status is Status.PASSED
+    speed = frozenset({Measure.SPEEDUP}) if settings.timing and (timing or not passed) else frozenset()
+    covered = profile is not None and profile.coverage is not None
+    return speed | (frozenset({Measure.COVERAGE}) if covered or not passed else frozenset())
+
+
 @dataclass(frozen=True)
 class Facts:
     """What was measured about one submission. None means not measured; `measurable` tells why.

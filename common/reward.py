@@ -15,7 +15,7 @@ before something could be measured, its value is 0. Contributions (weight times 
                 + a bonus for improvement, - penalties (weights and thresholds: `ComponentSettings`)
     all three   - 0.1 * hazards, of a submission that passed
     speedup     0.3 * correct + speedup                      (Kevin)
-    coverage    share of time in the submission's kernels    (Dr. Kernel; null today, see below)
+    coverage    share of time in the submission's kernels    (Dr. Kernel; in the host tier, see below)
     sol         SOL score                                    (SOL-ExecBench, NVIDIA 2026)
 
 with, each in [0, 1] unless said:
@@ -44,12 +44,13 @@ such term.
 A product with a factor that could not be measured is itself not measured. `coverage` and `sol` count only for a
 submission that passed. A `rejected` submission earns 0 everywhere: nothing that it showed is to be trusted.
 
-A reward of which no term could be measured (`sol` on the simulator, `coverage` everywhere) has no value at all,
-and says so: 0 would read as a failure.
+A reward of which no term could be measured (`sol` on the simulator, `coverage` in the device tier) has no value at
+all, and says so: 0 would read as a failure.
 
-`coverage` compares submissions that may call a library, such as a module of PyTorch, for a part of the work. Here a
-submission runs nothing but its own kernels and its launch plan's copies and fills, and no backend measures the time
-of those apart. So no run sets it yet, and no reward of this name has a value.
+`coverage` compares submissions that may call a library, such as a module of PyTorch, for a part of the work. In
+the device tier a submission runs nothing but its own kernels and its launch plan's copies and fills, and no backend
+measures the time of those apart, so there no reward of this name has a value. In the host tier it is the share that
+a profiled call gives, by the submission's own process (docs/host_tier.md).
 
 A reward is a function of the facts in a verdict and of nothing else: the same facts give the same bits, here, at a
 service and in `assay verify`, which computes it again. On the simulator facts repeat with the seed, but for what a

@@ -84,6 +84,9 @@ class MachineSettings:
         _variable("ASSAY_SANDBOX", "one of auto, docker, bubblewrap, process"),
     ] = "auto"
     """Isolation of untrusted work."""
+    host_tier: Annotated[Literal["auto", "on", "off"], _variable("ASSAY_HOST_TIER", "one of auto, on, off")] = "auto"
+    """Whether host code of submissions may run, where they ask for it: `auto` lets it where the sandbox keeps the
+    machine from it."""
     gpu: Annotated[str, _variable("ASSAY_GPU")] = ""
     """The GPUs to grade on, by UUID or number, with commas between them; empty takes all of the first one's kind."""
     jobs_per_runner: Annotated[_Whole, _variable("ASSAY_JOBS_PER_RUNNER", "a number of jobs", 1)] = 1

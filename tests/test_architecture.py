@@ -67,6 +67,7 @@ OWNERS = {
     "scipy": {"evaluator.problems.arrays", "evaluator.stages.time.dependence", "trainer.evaluation.statistics"},
     "tokenizers": {"trainer.policies.models"},
     "torch": {
+        "evaluator.backends.gpu.host.inside",
         "evaluator.backends.gpu.tensors",
         "evaluator.foreign.inside",
         "trainer.cli.doctor",

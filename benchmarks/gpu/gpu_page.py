@@ -14,24 +14,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks._support.markdown import bullets, goal_in_words, table
+from benchmarks.gpu import throughput_page
+from benchmarks.gpu.throughput_page import REMARKS
+
 RESULTS = Path(__file__).parents[1] / "results"
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "gpu.md"
-NAMES = ("gpu_throughput", "timing_repeatability", "gpu_corpus", "example_kernels_speed", "counters_vs_ncu")
+THROUGHPUT = ("throughput", "gpu_throughput")
+"""What the benchmark of evaluations a minute saved, and the one before it: the first that is there counts."""
+NAMES = ("timing_repeatability", "gpu_corpus", "example_kernels_speed", "counters_vs_ncu")
 
 DIFFERENCES: dict[str, str] = {
     "relu_bulk_copy": "it copies in bulk, asynchronously (TMA), and waits at a barrier in shared memory",
     "row_sum_cluster": "its blocks form clusters",
 }
 """Honest kernels whose verdict on the simulator is another one than on the GPU, and what of them it cannot run."""
-
-REMARKS: dict[str, str] = {
-    "matmul_t64_d16_u4": (
-        "The tolerance of a sum was too narrow: among four million elements, one is that far off by chance. It "
-        "counts the sum itself since then; this figure was not taken again."
-    ),
-}
-"""Verdicts that were not as they should have been, and what is known about them."""
 
 REASONS: dict[str, str] = {
     "warp_instructions": "the simulator counts PTX, ncu what ptxas made of it",
@@ -48,36 +46,18 @@ REASONS: dict[str, str] = {
 }
 """Counters in which the simulator and ncu differ somewhere, and why."""
 
-_THROUGHPUT = (
-    ("single_cold", "each its own", "1 %", "empty"),
-    ("single_warm", "each its own", "1 %", "full"),
-    ("reused_cold", "one for many", "1 %", "empty"),
-    ("reused_warm", "one for many", "1 %", "full"),
-    ("reused_coarse_cold", "one for many", "3 %, not rehearsed", "empty"),
-    ("reused_coarse_warm", "one for many", "3 %, not rehearsed", "full"),
-    ("reused_mixed_cold", "one for many; one in five is bad", "1 %", "empty"),
-)
-_SHARES = {
-    "compile": "compiling",
-    "rehearsal": "the rehearsal on the simulator",
-    "context": "getting a context",
-    "verify": "verifying",
-    "time": "timing",
-    "waiting": "waiting for the referee, and the rest",
-}
-
 Record = Mapping[str, Any]
 
 
 def page(records: Mapping[str, Record]) -> str:
     """The page, as Markdown. `records`: what each of NAMES saved. Raises ValueError for an explanation of nothing."""
-    throughput, corpus = records["gpu_throughput"], records["gpu_corpus"]
+    corpus = records["gpu_corpus"]
     odd = [row["name"] for row in corpus["attacks"] if row["complaints"]]
-    _same("REMARKS", REMARKS, (*odd, *map(_name, throughput["details"]["wrong"])))
+    _same("REMARKS", REMARKS, (*odd, *throughput_page.wrong_verdicts(records)))
     return "\n".join(
         [
             _introduction(records),
-            _throughput(throughput),
+            throughput_page.section(records),
             _repeatability(records["timing_repeatability"]),
             _honest(corpus),
             _attacks(corpus),
@@ -89,7 +69,8 @@ def page(records: Mapping[str, Record]) -> str:
 
 def load() -> dict[str, Record]:
     """The results of all these benchmarks, by name."""
-    return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in NAMES}
+    measured = next(name for name in THROUGHPUT if (RESULTS / f"{name}.json").is_file())
+    return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in (measured, *NAMES)}
 
 
 def missed(record: Record) -> list[tuple[str, float, str, float]]:
@@ -102,7 +83,7 @@ def missed(record: Record) -> list[tuple[str, float, str, float]]:
 
 
 def _introduction(records: Mapping[str, Record]) -> str:
-    first = records["gpu_throughput"]
+    first = next(records[name] for name in THROUGHPUT if name in records)
     device = re.sub(r" \(GPU-[^)]*\)", "", first["device"])
     versions = ", ".join(f"{name} {version}" for name, version in first["versions"].items())
     rows = [(f"`{record['command']}`", record["date"]) for record in records.values()]
@@ -112,71 +93,7 @@ On one {device}; {versions}.
 This page is written by `benchmarks/gpu/gpu_page.py` from the files in `benchmarks/results`, which hold every figure.
 `make bench-gpu` measures again. Goals that were missed are said where they belong.
 
-{_table(("measured by", "on"), rows)}"""
-
-
-def _throughput(record: Record) -> str:
-    figures, goals = record["figures"], record["goals"]
-    rows = []
-    for name, contexts, precision, cache in _THROUGHPUT:
-        each = figures.get(f"{name}_per_minute")
-        if each is not None:
-            goal = goals.get(f"{name}_per_minute")
-            launches = f"{figures[f'{name}_launches_p50']:.0f}"
-            rows.append((contexts, precision, cache, f"**{each:.0f}**", _goal(each, goal), launches))
-    for heat, cache in (("cold", "empty"), ("warm", "full")):
-        each = figures.get(f"kernelbench_{heat}_per_minute")
-        if each is not None:
-            at_once = f"{figures['kernelbench_at_once']:.0f} at once"
-            rows.append((f"KernelBench's way, {at_once}", "", cache, f"**{each:.0f}**", "", "100"))
-    head = ("CUDA context", "precision of the speedup", "compile cache", "a minute", "goal", "launches, median")
-    best = max((figures[f"{name}_per_minute"], name) for name, *_ in _THROUGHPUT if f"{name}_per_minute" in figures)
-    least = min(goal for name, (sign, goal) in goals.items() if name.startswith("reused") and sign == ">=")
-    verdict = "was reached" if best[0] >= least else "was not reached"
-    busy = sorted(
-        figures[f"{name}_referee_busy_share"] for name in ("single_warm", "reused_warm", "reused_coarse_warm")
-    )
-    each_ms = [
-        1e3 * figures[f"{name}_referee_s_each"] for name in ("single_warm", "reused_warm", "reused_coarse_warm")
-    ]
-    spent = [
-        (said, *(f"{100 * figures[f'{name}_share_{share}']:.1f} %" for name in ("single_cold", "single_warm")))
-        for share, said in _SHARES.items()
-    ]
-    wrong = [_wrong(text) for text in record["details"]["wrong"]]
-    return f"""## Evaluations a minute
-
-{figures["single_cold_evaluations"]:.0f} variants of honest kernels a pass, of \
-{len(record["details"]["timing_sizes"])} problems at the published timing sizes
-({figures["different_kernels"]:.0f} different programs, the bad ones included); one grader for each core, up to 16, \
-before one GPU. Each
-evaluation compiles, verifies all trials and times against PyTorch.
-
-{_table(head, rows)}
-**{least:g} a minute {verdict}**: {figures["reused_warm_per_minute"]:.0f} with reused contexts at a precision of \
-1 %, {figures["reused_coarse_warm_per_minute"]:.0f} at 3 %.
-With a context for each, {figures["single_cold_per_minute"]:.0f} (cold) and {figures["single_warm_per_minute"]:.0f} \
-(warm), against a goal of {goals["single_cold_per_minute"][1]:g}.
-The GPU's referee is what there is not enough of: it was busy {100 * busy[0]:.0f} to {100 * busy[-1]:.0f} % of the \
-warm passes, {each_ms[0]:.0f} ms an
-evaluation with single-use contexts, {each_ms[1]:.0f} ms with reused ones, {each_ms[2]:.0f} ms at 3 %. Where the \
-time of an evaluation went,
-with single-use contexts:
-
-{_table(("share of an evaluation's time", "cold", "warm"), spent)}
-KernelBench's way is a process of its own for each kernel, which is built with `load_inline`, compared with PyTorch on
-5 inputs and timed in 100 launches (`benchmarks/gpu/kernelbench_way.py`, written from its published description):
-{figures["kernelbench_cold_evaluations"]:.0f} of the same kernels, all at once, \
-{figures["kernelbench_cold_seconds_each"]:.0f} s each cold and {figures["kernelbench_warm_seconds_each"]:.0f} s with
-its build cache. Cold and with single-use contexts, Assay does {figures["times_kernelbench_cold"]:.0f} times as many.
-
-{f"Wrong verdicts: {len(wrong)} (goal: 0, missed)." if wrong else "No verdict was wrong."}
-{_bullets(wrong)}"""
-
-
-def _wrong(text: str) -> str:
-    """A wrong verdict with what is known about it."""
-    return f"`{_name(text)}`: {text.partition(' was ')[2]} {REMARKS[_name(text)]}"
+{table(("measured by", "on"), rows)}"""
 
 
 def _repeatability(record: Record) -> str:
@@ -211,7 +128,7 @@ the idle machine, then beside
 over their mean. *Intervals
 that hold*: how many of the stated 95 % intervals hold the speedup of all samples together; 95 % would be right.
 
-{_table(head, rows)}
+{table(head, rows)}
 {_goals(record)}
 {_missed_here(record)}
 What is behind it for kernels that are bound by memory: their times fall on **two humps about 1.4 µs apart**, about
@@ -256,10 +173,10 @@ def _honest(record: Record) -> str:
 {figures["honest_passed_on_gpu"]} pass on the GPU, {figures["honest_passed_on_simulator"]} on the simulator.
 No verdict of the simulator says that one of them is wrong; the others it cannot run, and says so by name.
 
-{_table(("problem", "kernels", "passed on the GPU", "passed on the simulator"), rows)}
+{table(("problem", "kernels", "passed on the GPU", "passed on the simulator"), rows)}
 Every difference:
 
-{_table(("kernel", "GPU", "simulator", "why"), differences)}"""
+{table(("kernel", "GPU", "simulator", "why"), differences)}"""
 
 
 def _said(row: Record) -> str:
@@ -288,9 +205,9 @@ as well). After each of them the next job was graded: {"all were" if not count e
 *passed* is the right end where an attack
 computes the right answer and gains nothing: what it takes is charged, or the secrets that it looks for are not there.
 
-{_table(("attack", "what it tries", "how it ended", "why so"), rows)}
+{table(("attack", "what it tries", "how it ended", "why so"), rows)}
 {f"**!** Not as it should be: {len(odd)} (goal: 0, missed)." if odd else "All ended as they should."}
-{_bullets(f"`{row['name']}`: {' '.join(row['complaints'])} {REMARKS[row['name']]}" for row in odd)}"""
+{bullets(f"`{row['name']}`: {' '.join(row['complaints'])} {REMARKS[row['name']]}" for row in odd)}"""
 
 
 def _speed(row: Record) -> str:
@@ -331,7 +248,7 @@ The kernels that come with each problem, as a measure of the grader and not of a
 
 ![Example kernels against PyTorch](../benchmarks/results/example_kernels_speed.svg)
 
-{_table(head, rows)}"""
+{table(head, rows)}"""
 
 
 def _counters(record: Record) -> str:
@@ -353,7 +270,7 @@ def _counters(record: Record) -> str:
 {", ".join(same)}.
 Not the same, for what ptxas rewrites (the difference is that of the two counts over the larger one):
 
-{_table(("counter", "launches", "the same", "difference, median", "largest", "why"), rows)}
+{table(("counter", "launches", "the same", "difference, median", "largest", "why"), rows)}
 Not compared, as the simulator cannot run them: {", ".join(unsupported) or "none"}; as they
 look again and again whether others are done, and how often is chance: {waiting}.
 {_lacking(details["lacking"])}"""
@@ -369,24 +286,14 @@ def _lacking(metrics: Sequence[str]) -> str:
 def _goals(record: Record) -> str:
     """The goals of a record and what became of them, as a table."""
     rows = [
-        (name.replace("_", " "), _number(record["figures"][name]), _goal(record["figures"][name], (sign, goal)))
+        (
+            name.replace("_", " "),
+            _number(record["figures"][name]),
+            goal_in_words(record["figures"][name], (sign, goal)),
+        )
         for name, (sign, goal) in record["goals"].items()
     ]
-    return _table(("goal", "measured", ""), rows)
-
-
-def _goal(measured: float, goal: Sequence[Any] | None) -> str:
-    if goal is None:
-        return ""
-    sign, value = goal
-    reached = measured >= value if sign == ">=" else measured <= value
-    return (
-        f"{sign.replace('>=', 'at least').replace('<=', 'at most')} {value:g}: {'met' if reached else '**missed**'}"
-    )
-
-
-def _name(text: str) -> str:
-    return text.partition(": ")[2].split(" ")[0]
+    return table(("goal", "measured", ""), rows)
 
 
 def _same(which: str, explained: Iterable[str], found: Iterable[str]) -> None:
@@ -397,15 +304,6 @@ def _same(which: str, explained: Iterable[str], found: Iterable[str]) -> None:
 
 def _number(value: float) -> str:
     return f"{value:.4f}".rstrip("0").rstrip(".")
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "".join(f"\n- {line}" for line in lines) + "\n"
 
 
 if __name__ == "__main__":

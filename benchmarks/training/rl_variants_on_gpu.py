@@ -250,6 +250,7 @@ class Variants(TimedTrial):
         figures |= {f"{run}_kernels": timed_rl.kernels_written(each) for run, each in lines.items() if each}
         figures |= {f"{run}_steps": len(each) for run, each in lines.items() if each}
         if any(f"{name}_over_base_{SETS[0]}_speed" in figures for name in VARIANTS):
+            RESULTS.mkdir(parents=True, exist_ok=True)
             from benchmarks._support.effects import draw_effects
 
             draw_effects(figures, [name for name in VARIANTS if name != "base"], RESULTS / f"{NAME}.svg")

@@ -38,7 +38,7 @@ SPLIT = (
 
 
 @dataclass(frozen=True)
-class GpuUse:
+class Placement:
     """What runs where, by the numbers of the machine's GPUs."""
 
     trainer: str
@@ -46,10 +46,10 @@ class GpuUse:
     settings: tuple[str, ...] = ("resources.layout=shared",)
 
 
-WAYS: Mapping[str, GpuUse] = {
-    "one": GpuUse("0", "0"),
-    "beside": GpuUse("0", "1"),
-    "split": GpuUse("0,1", "1", SPLIT),
+WAYS: Mapping[str, Placement] = {
+    "one": Placement("0", "0"),
+    "beside": Placement("0", "1"),
+    "split": Placement("0,1", "1", SPLIT),
 }
 
 
@@ -63,13 +63,13 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     began_s, lines = time.monotonic(), {}
-    for way, use in WAYS.items():
+    for way, placed in WAYS.items():
         left_s = None if given.seconds is None else given.seconds - RESERVED_S - (time.monotonic() - began_s)
         run = run_of(way, given)
         if run.kept_step() < given.steps and (left_s is None or left_s > RESERVED_S):
-            with served(given.workers, settings=AT_A_RATE | {"CUDA_VISIBLE_DEVICES": use.evaluator}) as service:
+            with served(given.workers, settings=AT_A_RATE | {"CUDA_VISIBLE_DEVICES": placed.evaluator}) as service:
                 told = [*told_of(way, given), f"evaluator.url={service.url}"]
-                played(told, left_s, {"CUDA_VISIBLE_DEVICES": use.trainer})
+                played(told, left_s, {"CUDA_VISIBLE_DEVICES": placed.trainer})
         if run.folder.is_dir():
             lines[way] = run.lines("train")
     device = f"2 of {torch.cuda.get_device_name()}"

@@ -34,6 +34,7 @@ from common.contract.submission import (
     MAX_SOURCE_BYTES,
     Dialect,
     GpuName,
+    HostTier,
     OtherSizes,
     RewardName,
     Settings,
@@ -46,6 +47,7 @@ from common.contract.verdict import (
     Diagnostic,
     Evaluation,
     Finding,
+    HostRun,
     KernelResources,
     Lifting,
     Occupancy,
@@ -61,7 +63,7 @@ from common.contract.verdict import (
     Verdict,
 )
 
-CONTRACT_VERSION = "1.7"
+CONTRACT_VERSION = "1.8"
 
 __all__ = [
     "BASELINE_WORDS",
@@ -85,6 +87,8 @@ __all__ = [
     "Generalisation",
     "GpuName",
     "HazardWarning",
+    "HostRun",
+    "HostTier",
     "KernelResources",
     "Lifting",
     "Mismatch",

@@ -146,8 +146,9 @@ class Correctness(Wire):
     """Largest error over the allowed error in all passed trials."""
     deterministic: bool | None = None
     """Whether two runs on the same input gave the same bits; null when not tried."""
-    plan_source: Literal["json", "directives", "inferred", "recorded"] | None = None
-    """`recorded`: host code was recorded anew at each set of sizes (`Compilation.lifting`)."""
+    plan_source: Literal["json", "directives", "inferred", "recorded", "host"] | None = None
+    """`recorded`: host code was recorded anew at each set of sizes (`Compilation.lifting`). `host`: there is none,
+    host code ran (`Compilation.host`)."""
     binding: str | None = None
     """How parameters were bound to tensors and sizes, in words."""
     fault: Fault | None = None

@@ -56,6 +56,11 @@ OtherSizes = Literal["reported", "required"]
 """Of a problem that someone else states at fixed sizes: whether being wrong at others is told or is a failure."""
 
 
+HostTier = Literal["off", "allowed", "always"]
+"""Whether host code of a submission may run, in a process of its own that has the GPU: never; where it cannot be
+lifted; or in any case, where its dialect has host code."""
+
+
 class Settings(Request):
     """What the caller may choose about an evaluation. Limits can only be lowered."""
 
@@ -110,6 +115,12 @@ class Settings(Request):
     reward_precision: float | None = Field(default=None, ge=0.001, le=0.5)
     """Launches end as well when the reward is known to this (half of its 95 % interval, as far as the speedup makes
     it): much sooner for what is far slower than the baseline. Null heeds `timing_precision` alone."""
+    host_tier: HostTier = "off"
+    """What is done with host code that cannot be recorded: `off` ends as `unsupported`; `allowed` runs it on the GPU,
+    in a sandbox, where the evaluator's owner lets it; `always` does not try to record it."""
+    min_coverage: float | None = Field(default=None, ge=0, le=1)
+    """In the host tier: the least share of the time that the submission's own kernels must have; null asks for
+    none."""
 
 
 Dialect = Literal["cuda", "solve", "torch-extension", "kernelbench", "triton"]

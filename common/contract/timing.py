@@ -114,6 +114,13 @@ class Timing(Wire):
     """Bytes that the problem must move over latency, as a share of the peak bandwidth, at most 1."""
     transfer_us: float | None = Field(default=None, ge=0)
     """What copying the inputs to the device and the outputs back would cost; in none of the other times."""
+    clock: Literal["device", "referee"] = "device"
+    """Whose clock `latency_us` and `baseline_us` are by: events on the device; or the referee's, less `null_us`: so
+    the host tier is timed."""
+    null_us: float | None = Field(default=None, gt=0)
+    """By the referee's clock, what the grader's own null submission took in the same kind of process."""
+    resolution_us: float | None = Field(default=None, ge=0)
+    """By the referee's clock, what two medians may differ in for nothing; a shorter time gives no speedup."""
     device: DeviceState
     notes: tuple[str, ...] = ()
     """What a reader of these numbers should know: drift, throttling, a noisy or coarse clock."""

@@ -1,7 +1,7 @@
 """A verdict and its parts: status, compilation, profile, reward and receipt; and the evaluation that ends in one."""
 
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -138,6 +138,22 @@ class Lifting(Wire):
         return f"{self.binding}: {said}"
 
 
+class HostRun(Wire):
+    """What was run of a submission whose host code ran: the host tier."""
+
+    entry: str
+    """What was called, in words: `ModelNew.forward(x)`."""
+    why: str
+    """Why its host code was run and not recorded."""
+    times_include: str = (
+        "all between the word to go and the answer: host code, launches, library calls and the copy of the outputs "
+        "to where the referee takes them, less what the grader's own null submission takes for the same"
+    )
+    """What a measured time is of."""
+    libraries: tuple[str, ...] = ()
+    """Library calls that a profiled run made, the one that took longest first; empty where nothing was profiled."""
+
+
 class Compilation(Wire):
     """What compiling gave."""
 
@@ -156,10 +172,22 @@ class Compilation(Wire):
     """Wall-clock time of this evaluation's compile phase, seconds."""
     dialect: Dialect = "cuda"
     """What the source was taken for."""
-    tier: Literal["device"] = "device"
-    """How much of the submission runs untouched: `device`, its kernels alone."""
+    tier: Literal["device", "host"] = "device"
+    """How much of the submission runs untouched: `device`, its kernels alone; `host`, its host code too."""
     lifting: Lifting | None = None
     """Null where no host code was recorded."""
+    host: HostRun | None = None
+    """Null in the device tier."""
+
+    @property
+    def times_include(self) -> str:
+        """What a measured or estimated time is of, in words."""
+        if self.host is not None:
+            return self.host.times_include
+        return self.lifting.times_include if self.lifting is not None else _STEPS_OF_A_PLAN
+
+
+_STEPS_OF_A_PLAN: Final = "the steps of the launch plan, one after another"
 
 
 class Occupancy(Wire):
@@ -354,6 +382,8 @@ def _misfits(verdict: Verdict) -> list[str]:
         found.append("cannot carry timing")
     if verdict.timing is not None and verdict.backend != "gpu":
         found.append("cannot carry timing from the simulator")
+    if verdict.compile is not None and (verdict.compile.tier == "host") != (verdict.compile.host is not None):
+        found.append("says what of its host code ran exactly where it is of the host tier")
     if verdict.reward is not None and not verdict.status.carries_reward:
         found.append("cannot carry a reward")
     if verdict.reward is None and verdict.status.carries_reward:

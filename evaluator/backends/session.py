@@ -5,6 +5,7 @@ A session decides nothing. It reports outputs and faults as facts; the referee (
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from types import TracebackType
 from typing import ClassVar, Final, Literal, Protocol, Self
 
@@ -146,6 +147,34 @@ class BufferCopy:
 
 
 @dataclass(frozen=True)
+class CallTensor:
+    """A tensor that host code is called on, or gives back."""
+
+    name: str
+    role: Literal["input", "output"]
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.shape) * self.dtype.size_bytes
+
+
+@dataclass(frozen=True)
+class SubmissionCall:
+    """One call of a submission's own host code, in the place of a plan's steps."""
+
+    sizes: Mapping[str, int]
+    scalars: Mapping[str, float]
+    tensors: tuple[CallTensor, ...]
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Its tensors as pieces of memory, without their contents."""
+        return tuple(Buffer(t.name, t.role, t.size_bytes, t.dtype.size_bytes, None) for t in self.tensors)
+
+
+@dataclass(frozen=True)
 class Watch:
     """Which blocks of a run are watched for races and reads of undefined memory."""
 
@@ -249,6 +278,8 @@ class PlanRun:
     """Outputs of an earlier run to be compared with, bit for bit, where the session looks at that."""
     quiet: bool = False
     """Nothing else goes on on the device while the program runs: its time counts."""
+    host_call: SubmissionCall | None = None
+    """In the host tier, in the place of `steps`."""
     instruction_limit: int = 0
     """Thread-instructions after which the run ends, where the backend counts them; 0 for no such end. A warp's
     instruction counts for eight of them at least, however few lanes execute it: so much time it takes."""

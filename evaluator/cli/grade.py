@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Literal, get_args
 import click
 from rich.console import Console
 
-from common.contract import BaselineName, Dialect, GpuName, OtherSizes, Phase, RewardName, Status, Submission, Verdict
+from common.contract import (
+    BaselineName,
+    Dialect,
+    GpuName,
+    HostTier,
+    OtherSizes,
+    Phase,
+    RewardName,
+    Status,
+    Submission,
+    Verdict,
+)
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import (
     chosen_problem,
@@ -90,6 +101,19 @@ _SHRINK_S = 10.0
     help="Whose time to estimate where no GPU measures it.",
 )
 @arguments.verification_options
+@click.option(
+    "--host-tier",
+    type=click.Choice(get_args(HostTier)),
+    default="off",
+    show_default=True,
+    help="Run host code that cannot be recorded, in a sandbox that has the GPU: never, where it must, always.",
+)
+@click.option(
+    "--min-coverage",
+    type=float,
+    metavar="SHARE",
+    help="There, the least share of the time in the file's own kernels.",
+)
 @click.option("--profile", is_flag=True, help="On a GPU, read its counters too (Nsight Compute).")
 @click.option("--schedule", type=int, metavar="N", help="The one schedule to try, such as a verdict names.")
 @click.option("--shrink", is_flag=True, help="Where it fails, look for the smallest size that does (10 s).")
@@ -122,6 +146,8 @@ def grade(
     estimate_for: str,
     verification: str,
     quick: bool,
+    host_tier: HostTier,
+    min_coverage: float | None,
     profile: bool,
     schedule: int | None,
     shrink: bool,
@@ -163,6 +189,8 @@ def grade(
             "compile_timeout_s": compile_timeout_s,
             "estimate_for": None if estimate_for == "none" else estimate_for,
             "verification": "quick" if quick else verification,
+            "host_tier": host_tier,
+            "min_coverage": min_coverage,
             "profile": profile,
             "schedule": schedule,
             "shrink_s": shrink_s if shrink_s is not None else _SHRINK_S * (shrink or repro_name is not None),

@@ -14,6 +14,7 @@ from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
 from evaluator.pipeline.build import build, known_points, record_ahead
+from evaluator.pipeline.dialects.host_tier import could_take, in_host_tier, unrecorded
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.receipt import plan_sha256
@@ -87,9 +88,11 @@ def prepare(
     job = GradingJob(submission, problem, toolbox, target, source_bytes(submission))
 
     def first_half(told: ProgressCallback) -> Preparation | Verdict:
-        built = build(job.submitted, toolbox, told)
+        built = unrecorded(job) or build(job.submitted, toolbox, told)
         if isinstance(built, Ending):
-            return build_verdict(job, built)
+            # What the host tier takes has no more to be prepared.
+            taken = could_take(job, target.name, built)
+            return Preparation(None, time.monotonic() - job.started_s) if taken else build_verdict(job, built)
         compiled_s = None if built.compiled.cached else built.compiled.duration_s
         return Preparation(compiled_s, time.monotonic() - job.started_s)
 
@@ -97,7 +100,14 @@ def prepare(
 
 
 def _grade(job: GradingJob, referee: Referee, progress: ProgressCallback) -> Ending:
-    """The whole line; each step gives the value of its stage, or the end."""
+    """The whole line, or the host tier where that is asked for or alone can judge the submission."""
+    if (first := unrecorded(job)) is not None:
+        return in_host_tier(job, referee, first, progress)
+    return in_host_tier(job, referee, _recorded(job, referee, progress), progress)
+
+
+def _recorded(job: GradingJob, referee: Referee, progress: ProgressCallback) -> Ending:
+    """The line of the device tier; each step gives the value of its stage, or the end."""
     timed_too = _timed_too(job, referee)
     planned = build(
         job.submitted, job.toolbox, progress, lambda: known_points(job.submitted, job.seed.secret, timed_too)

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 
-from common.contract import Settings
+from common.contract import Settings, Timing
 from common.contract.counters import Evidence
 from common.wire import BYTES_AS_BASE64, Json
 from evaluator.backends.session import Program
+from evaluator.errors import Ruling
 from evaluator.pipeline.progress import ProgressCallback
+from evaluator.problems.catalogue import ProblemById
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.profile.profiler_result import Counted
 from evaluator.stages.time.measurement import TimingRound
@@ -68,6 +70,58 @@ class JudgeResult:
         return _results.load(text)
 
 
+HostForm: TypeAlias = Literal["kernelbench", "triton"]
+"""The dialects whose host code can run."""
+
+
+@dataclass(frozen=True)
+class HostRequest:
+    """What a referee needs to know of a submission whose host code is to run: plain values, which travel."""
+
+    problem: ProblemById
+    form: HostForm
+    text: str
+    """Its source, as cleaned."""
+    arch: str
+    settings: Settings
+    secret: bytes
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
+
+    def to_json(self) -> bytes:
+        """As it travels."""
+        return _host_requests.dump(self)
+
+    @staticmethod
+    def from_json(text: bytes) -> "HostRequest":
+        """Raises ValueError for anything else."""
+        return _host_requests.load(text)
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """What a referee found of host code that ran."""
+
+    verified: Verified
+    ruling: Ruling | None
+    """What ended it, in whichever phase; None where all passed."""
+    entry: str
+    """What was called, in words."""
+    timing: Timing | None = None
+    coverage: float | None = None
+    """The share of a profiled call's time that the submission's own kernels took, as its own process says."""
+    libraries: tuple[str, ...] = ()
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        """As it travels."""
+        return _host_results.dump(self)
+
+    @staticmethod
+    def from_json(text: bytes) -> "HostResult":
+        """Raises ValueError for anything else."""
+        return _host_results.load(text)
+
+
 class Stopwatch:
     """Wall-clock time by phase."""
 
@@ -113,6 +167,11 @@ class Referee(Target, Protocol):
     def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
         """Raises UnsupportedError, UsageError, InfrastructureError."""
 
+    def judge_host(self, request: HostRequest, progress: ProgressCallback) -> HostResult:
+        """Run host code and judge it. Raises as `judge` does."""
 
+
+_host_requests: Final = Json(HostRequest)
+_host_results: Final = Json(HostResult)
 _requests: Final = Json(JudgeRequest)
 _results: Final = Json(JudgeResult)

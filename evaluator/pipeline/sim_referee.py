@@ -10,7 +10,7 @@ from evaluator.backends.session import PieceSession, UnsupportedError
 from evaluator.backends.sim.backend import Simulator
 from evaluator.errors import Ruling, UsageError
 from evaluator.pipeline.progress import ProgressCallback, by_trials, unheard
-from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Referee
+from evaluator.pipeline.referee import HostRequest, HostResult, JudgeRequest, JudgeResult, Referee
 from evaluator.problems.arrays import NumpyRng, Rng
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.retry import tried
@@ -51,6 +51,9 @@ class SimulatorReferee:
     def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
         # All of it again, from the same seed: the kernel has done nothing that anyone could have kept.
         return tried(lambda: self._judge(request, progress))
+
+    def judge_host(self, request: HostRequest, progress: ProgressCallback) -> HostResult:
+        raise UnsupportedError("host code: it runs kernels alone")
 
     def _judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
         generator = Seed(request.secret).generator()

@@ -7,7 +7,7 @@ from common.contract import Dialect, Lifting, Screening, Settings, Timing
 from common.launch_plan import LaunchPlan
 from evaluator.backends.session import Program
 from evaluator.errors import Ruling
-from evaluator.pipeline.referee import JudgeResult
+from evaluator.pipeline.referee import HostResult, JudgeResult
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.nvcc import Compiled
 from evaluator.stages.launch.checked_plan import CheckedPlan
@@ -77,7 +77,19 @@ class TimedProgram:
     timing: Timing
 
 
-Reached: TypeAlias = SubmittedSource | ScreenedSource | CompiledSource | PlannedProgram | JudgedProgram | TimedProgram
+@dataclass(frozen=True)
+class JudgedHostCode:
+    """A source whose host code ran, and on which a referee has said what it is worth."""
+
+    screened: ScreenedSource
+    result: HostResult
+    why: str
+    """Why it was run and not recorded."""
+
+
+Reached: TypeAlias = (
+    SubmittedSource | ScreenedSource | CompiledSource | PlannedProgram | JudgedProgram | TimedProgram | JudgedHostCode
+)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from common.contract import Compilation, Dialect, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
-from common.facts import facts_of, measures_of
+from common.contract import Compilation, Dialect, HostRun, Phase, Profile, Receipt, Screening, Status, Timing, Verdict
+from common.facts import facts_of, measures_of, measures_of_host_code
 from common.reward import reward
 from evaluator.errors import Ruling
 from evaluator.pipeline.grading_job import GradingJob
@@ -13,6 +13,7 @@ from evaluator.pipeline.receipt import receipt, signed
 from evaluator.pipeline.stage_values import (
     CompiledSource,
     Ending,
+    JudgedHostCode,
     JudgedProgram,
     PlannedProgram,
     ScreenedSource,
@@ -22,6 +23,7 @@ from evaluator.stages.compile.nvcc import Compiled
 from evaluator.stages.lift.dialects import in_host_words
 from evaluator.stages.profile.profile import counters, expected_time, profile
 
+_NOT_COUNTED: Final = ("registers, occupancy and counts: host code ran, so which kernels it launches is not known",)
 _WORTH_A_HINT: Final = 0.2
 """Share of the time that a pitfall must cost for the verdict of a right kernel to speak of it."""
 
@@ -34,12 +36,19 @@ def build_verdict(job: GradingJob, ending: Ending) -> Verdict:
     correctness = known.judged.result.verified.correctness if known.judged else None
     compilation = known.compilation()
     found = _profile(job, known.judged, timing) if known.judged and correctness else None
+    if known.host is not None:
+        result = known.host.result
+        timing, correctness = result.timing, result.verified.correctness
+        found = Profile(coverage=result.coverage, not_measured=_NOT_COUNTED)
     ruling = ending.ruling
     if ruling is None:
         ruling = Ruling(Status.PASSED, known.last_phase(), known.praise(), known.next_step(found))
     hint = in_host_words(ruling.hint, known.dialect) if ruling.hint else None
     ruling = replace(ruling, message=in_host_words(ruling.message, known.dialect), hint=hint)
     job.stopwatch.lap(ruling.phase)
+    measurable = measures_of(job.target.name, settings, ruling.status, found)
+    if known.host is not None:
+        measurable = measures_of_host_code(settings, ruling.status, timing, found)
     facts = facts_of(
         status=ruling.status,
         compilation=compilation,
@@ -47,7 +56,7 @@ def build_verdict(job: GradingJob, ending: Ending) -> Verdict:
         timing=timing,
         profile=found,
         settings=settings,
-        measurable=measures_of(job.target.name, settings, ruling.status, found),
+        measurable=measurable,
     )
     verdict = Verdict(
         status=ruling.status,
@@ -71,6 +80,8 @@ class _Known:
 
     def __init__(self, ending: Ending) -> None:
         at = ending.reached
+        self.host = at if isinstance(at, JudgedHostCode) else None
+        at = at.screened if isinstance(at, JudgedHostCode) else at
         self.timed = at if isinstance(at, TimedProgram) else None
         at = self.timed.judged if self.timed else at
         self.judged = at if isinstance(at, JudgedProgram) else None
@@ -84,6 +95,11 @@ class _Known:
 
     def compilation(self) -> Compilation:
         compiled = self.compiled
+        if self.host is not None:
+            result = self.host.result
+            ran = HostRun(entry=result.entry, why=self.host.why, libraries=result.libraries)
+            screening = self.screening
+            return Compilation(succeeded=True, screening=screening, dialect=self.dialect, tier="host", host=ran)
         if compiled is None:
             return Compilation(succeeded=None, screening=self.screening, dialect=self.dialect)
         return Compilation(
@@ -101,22 +117,25 @@ class _Known:
         )
 
     def last_phase(self) -> Phase:
+        if self.host is not None:
+            return Phase.TIME if self.host.result.timing else Phase.VERIFY
         counted = self.judged.result.counted if self.judged else None
         if counted is not None and counted.evidence is not None:
             return Phase.PROFILE
         return Phase.TIME if self.timed else Phase.VERIFY
 
     def praise(self) -> str:
-        correctness = self.judged.result.verified.correctness if self.judged else None
+        seen = self.host or self.judged
+        correctness = seen.result.verified.correctness if seen else None
         trials = correctness.trials if correctness else ()
         judged = [trial for trial in trials if trial.compared != 0]
         sizes = len({tuple(trial.sizes.items()) for trial in judged})
         right = f"Right in all {len(judged)} trials, at {sizes} {'set' if sizes == 1 else 'sets'} of sizes."
         if correctness and correctness.left_out:
             right = f"{right} Not judged at {' and at '.join(said.split(':')[0] for said in correctness.left_out)}."
-        if self.timed is None:
+        speed = self.timed.timing if self.timed else self.host.result.timing if self.host else None
+        if speed is None:
             return right
-        speed = self.timed.timing
         return (
             f"{right} {speed.speedup:.3g} times as fast as {speed.compared_with} "
             f"({speed.confidence:.0%} interval {speed.speedup_low:.3g} to {speed.speedup_high:.3g})."
@@ -152,11 +171,12 @@ def _profile(job: GradingJob, judged: JudgedProgram, timing: Timing | None) -> P
 
 def _receipt(job: GradingJob, known: _Known) -> Receipt:
     worked_s = job.preparation.worked_s
-    referee_s = known.judged.result.phases_s if known.judged else {}
+    judged = known.host or known.judged
+    referee_s = judged.result.phases_s if judged else {}
     phases_s = {"prepare": round(worked_s, 5)} if worked_s else {}
     phases_s |= {**job.stopwatch.laps_s, **{f"referee.{name}": time_s for name, time_s in referee_s.items()}}
     # Nothing was run before the compiler; and asking for a sandbox that cannot be made would fail again.
-    sandbox = job.toolbox.sandbox if known.compiled else None
+    sandbox = job.toolbox.sandbox if known.compiled or known.host else None
     return receipt(
         problem=job.problem,
         settings=job.submission.settings,

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from common.contract import CONTRACT_VERSION, Evaluation, Receipt, Submission, Verdict, is_foreign_problem
-from common.facts import facts_of, measures_of
+from common.contract import CONTRACT_VERSION, Evaluation, Receipt, Settings, Submission, Verdict, is_foreign_problem
+from common.facts import Measure, facts_of, measures_of, measures_of_host_code
 from common.launch_directives import parse_directives
 from common.launch_plan import LaunchPlan, PlanError
 from common.reward import REWARD_VERSION, reward
@@ -261,7 +261,11 @@ def _source(shown: ParsedReceipt, beside: Expectations) -> str:
     return "The source has the hash that the verdict is about."
 
 
-_MADE: Final = {"inferred": "inferred from the compiled kernel", "recorded": "recorded from the host code"}
+_MADE: Final = {
+    "inferred": "inferred from the compiled kernel",
+    "recorded": "recorded from the host code",
+    "host": "a call of host code, which ran",
+}
 
 
 def _plan(shown: ParsedReceipt, beside: Expectations) -> str:
@@ -310,7 +314,8 @@ def _parts(shown: ParsedReceipt, beside: Expectations) -> str:
                 found.append(
                     f"compile.{name} is {getattr(compiled, name)!r}, in the receipt {getattr(receipt, name)!r}"
                 )
-    if compiled is not None and compiled.succeeded and not (receipt.ptx_sha256 and receipt.cubin_sha256):
+    by_plan = compiled is not None and compiled.tier == "device"
+    if compiled is not None and by_plan and compiled.succeeded and not (receipt.ptx_sha256 and receipt.cubin_sha256):
         found.append("it compiled, and there is no hash of what came of that")
     timing = verdict.timing
     if timing is not None and timing.device.uuid is not None and timing.device.uuid not in receipt.device:
@@ -368,7 +373,7 @@ def _timing(shown: ParsedReceipt, beside: Expectations) -> str:
     problem, peaks = _problem(shown), peaks_of(timing.device)
     if timing.launches != len(timing.samples_us) or not timing.baseline_samples_us:
         raise _CheckFailedError(f"It claims {timing.launches} launches, and has {len(timing.samples_us)} samples.")
-    bounded = peaks is not None and problem.work_is_least
+    bounded = peaks is not None and problem.work_is_least and timing.clock == "device"
     roofline = Roofline(problem.work(timing.sizes), precision_of(problem), peaks) if peaks and bounded else None
     try:
         again = recomputed(timing, roofline)
@@ -401,7 +406,7 @@ def _reward(shown: ParsedReceipt, beside: Expectations) -> str:
         timing=verdict.timing,
         profile=verdict.profile,
         settings=settings,
-        measurable=measures_of(verdict.backend, settings, verdict.status, verdict.profile),
+        measurable=_measurable(verdict, settings),
     )
     found = list(
         differences(_dumped(verdict.reward), _dumped(reward(settings.reward, facts, version=version)), "reward")
@@ -410,6 +415,12 @@ def _reward(shown: ParsedReceipt, beside: Expectations) -> str:
         raise _CheckFailedError(f"The reward is not that of the facts: {_few(found)}.")
     older = "" if version == REWARD_VERSION else f", a reward of version {version}; here is version {REWARD_VERSION}"
     return f"The reward ({verdict.reward.name}{older}) follows from the facts, term by term."
+
+
+def _measurable(verdict: Verdict, settings: Settings) -> frozenset[Measure]:
+    if verdict.compile is not None and verdict.compile.tier == "host":
+        return measures_of_host_code(settings, verdict.status, verdict.timing, verdict.profile)
+    return measures_of(verdict.backend, settings, verdict.status, verdict.profile)
 
 
 _CHECKS: Final = (

@@ -28,12 +28,12 @@ from common.contract import (
     ScalarFace,
     Severity,
     Status,
-    Timing,
     Verdict,
 )
 from common.contract.counters import Estimate
 from common.demangled import without_parameters
 from common.source_lines import lines_of
+from evaluator.report.speed import host_code, in_short, speed
 
 # C0 and C1 controls, zero-width and direction marks, line separators, surrogates: what changes how a line reads
 # without being seen. Tab and newline are kept.
@@ -252,11 +252,12 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
         row("Compiler", _diagnostics(verdict.compile))
         row("Kernels", _kernels(verdict))
         row("Lifted", [lifting.text for lifting in (verdict.compile.lifting,) if lifting])
+        row("Host code", host_code(verdict))
     if verdict.correctness:
         row("Wrong", _wrong(verdict.correctness))
         row("Trials", _trials(verdict.correctness))
     if verdict.timing:
-        row("Speed", _speed(verdict.timing))
+        row("Speed", speed(verdict.timing))
     elif verdict.profile and verdict.profile.estimate:
         row("Estimate", _estimate(verdict.profile.estimate))
     if verdict.profile:
@@ -271,7 +272,7 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
 def _diagnostics(compilation: Compilation) -> list[str]:
     worst_first = sorted(compilation.diagnostics, key=lambda d: d.severity is not Severity.ERROR)
     shown = [
-        f"{d.severity}{f' line {d.line}' if d.line else ''}: {_short(d.text)}"
+        f"{d.severity}{f' line {d.line}' if d.line else ''}: {in_short(d.text)}"
         for d in worst_first[:3]
         if d.severity is not Severity.NOTE
     ]
@@ -287,7 +288,7 @@ def _estimate(found: Estimate) -> list[str]:
         said += f"; {found.speedup:.3g} times as fast as the naive kernel"
     costliest = sorted(found.launches, key=lambda launch: -launch.latency_us)[:3]
     return [said] + [
-        f"{_short(launch.kernel, 40)}: {launch.latency_us:.3g} us, limited by {launch.limited_by} ("
+        f"{in_short(launch.kernel, 40)}: {launch.latency_us:.3g} us, limited by {launch.limited_by} ("
         + ", ".join(f"{name} {term:.3g} us" for name, term in _largest(launch.terms_us))
         + ")"
         for launch in costliest
@@ -304,7 +305,7 @@ def _kernels(verdict: Verdict) -> list[str]:
     kernels = verdict.compile.kernels if verdict.compile else ()
     for kernel in kernels[:4]:
         spills = kernel.spill_store_bytes + kernel.spill_load_bytes
-        said = f"{_short(without_parameters(kernel.kernel), 40)}: {kernel.registers} registers"
+        said = f"{in_short(without_parameters(kernel.kernel), 40)}: {kernel.registers} registers"
         said += f", {spills} bytes of spills" if spills else ""
         if launch := launches.get(kernel.kernel):
             said += f", occupancy {launch.occupancy:.0%} (limited by {launch.limited_by})"
@@ -324,7 +325,7 @@ def _counts(profile: Profile) -> list[str]:
             said.append(f"{launch.bank_conflict_ways:.3g} ways of bank conflicts")
         if launch.lane_efficiency is not None:
             said.append(f"{launch.lane_efficiency:.0%} of the lanes")
-        lines.append(f"{_short(launch.kernel, 40)}: {', '.join(said)}")
+        lines.append(f"{in_short(launch.kernel, 40)}: {', '.join(said)}")
     return lines + ([f"and {len(launches) - 4} more"] if len(launches) > 4 else [])
 
 
@@ -336,13 +337,13 @@ def _reached(profile: Profile) -> list[str]:
         ("device memory", profile.dram_share),
     )
     said = ", ".join(f"{name} {share:.0%}" for name, share in shares if share is not None)
-    return [*([said] if said else []), *(f"not measured: {_short(why)}" for why in profile.not_measured[:2])]
+    return [*([said] if said else []), *(f"not measured: {in_short(why)}" for why in profile.not_measured[:2])]
 
 
 def _costs(profile: Profile) -> list[str]:
     return [
         f"{pitfall.weight:.0%} of the time, {pitfall.kind.replace('_', ' ')}"
-        f"{f' in line {pitfall.line}' if pitfall.line else ''}: {_short(pitfall.cost)}"
+        f"{f' in line {pitfall.line}' if pitfall.line else ''}: {in_short(pitfall.cost)}"
         for pitfall in profile.pitfalls[:2]
     ]
 
@@ -353,8 +354,8 @@ def _wrong(correctness: Correctness) -> list[str]:
             m = trial.mismatch
             index = ", ".join(map(str, m.index))
             return [
-                f"{m.output}[{index}] is {_short(m.actual, 40)}, expected {_short(m.expected, 40)}",
-                _short(which_are_wrong(m)),
+                f"{m.output}[{index}] is {in_short(m.actual, 40)}, expected {in_short(m.expected, 40)}",
+                in_short(which_are_wrong(m)),
             ]
     return []
 
@@ -373,7 +374,7 @@ def _trials(correctness: Correctness) -> list[str]:
         said += f", worst error {correctness.worst_error:.2g} of the allowed"
     if correctness.deterministic is not None:
         said += ", same bits each run" if correctness.deterministic else ", bits differ from run to run"
-    left_out = [f"not judged at {_short(said)}" for said in correctness.left_out[:2]]
+    left_out = [f"not judged at {in_short(said)}" for said in correctness.left_out[:2]]
     if left_out:
         left_out.append(NOT_JUDGED)
     if correctness.passed and correctness.verification == "quick":
@@ -381,9 +382,9 @@ def _trials(correctness: Correctness) -> list[str]:
     others = correctness.generalisation
     if others is not None:
         where = "; ".join(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in others.sizes)
-        left_out.append(f"at other sizes: {'right' if others.passed else 'wrong'} ({_short(where)})")
+        left_out.append(f"at other sizes: {'right' if others.passed else 'wrong'} ({in_short(where)})")
     # Whole: what decides whether it matters may stand at its end.
-    left_out += [f"warning: {_short(warning, 1000)}" for warning in correctness.warnings[:_MOST_WARNINGS]]
+    left_out += [f"warning: {in_short(warning, 1000)}" for warning in correctness.warnings[:_MOST_WARNINGS]]
     if correctness.warnings[_MOST_WARNINGS:]:
         left_out.append(f"warnings beside these: {len(correctness.warnings) - _MOST_WARNINGS} (--json has all)")
     return [said, *left_out]
@@ -391,27 +392,6 @@ def _trials(correctness: Correctness) -> list[str]:
 
 _MOST_WARNINGS: Final = 4
 NOT_JUDGED: Final = "What was not judged counts neither for the kernel nor against it."
-
-
-def _speed(timing: Timing) -> list[str]:
-    said = [
-        f"{timing.speedup:.3g}x ({timing.confidence:.0%} interval {timing.speedup_low:.3g} to "
-        f"{timing.speedup_high:.3g}): {timing.latency_us:.4g} us, against {timing.baseline_us:.4g} us of "
-        f"{_short(timing.compared_with)}"
-    ]
-    launches = f"{timing.launches} launches"
-    if timing.pooled_evaluations > 1:
-        launches += f", pooled over {timing.pooled_evaluations} evaluations"
-    if timing.sol_share is not None:
-        launches = f"{timing.sol_share:.0%} of the speed of light; {launches}"
-    said.append(launches)
-    others = [one for one in timing.baselines if one.latency_us is not None]
-    if len(others) > 1:
-        said.append("; ".join(f"{one.words} {one.latency_us:.4g} us" for one in others))
-    said += [f"no baseline {one.words}: {_short(one.why_not)}" for one in timing.baselines if one.why_not]
-    if timing.device.throttle_reasons:
-        said.append(f"clocks held down: {', '.join(timing.device.throttle_reasons)}")
-    return said
 
 
 def _reward(reward: Reward) -> list[str]:
@@ -427,11 +407,6 @@ def _reward(reward: Reward) -> list[str]:
 def _scalar(scalar: ScalarFace) -> str:
     varies = "; other values in hidden trials" if scalar.varies else ""
     return f"{scalar.name} = {scalar.value:g} {scalar.dtype}{varies}"
-
-
-def _short(text: str, width: int = 160) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def problem_card(face: ProblemFace) -> RenderableType:

@@ -89,6 +89,9 @@ class Job:
     """Device nodes under /dev that the program may use."""
     descriptors: tuple[int, ...] = ()
     """Open descriptors that the program gets, as `FIRST_DESCRIPTOR` and on; the caller closes its own."""
+    bounded_tasks: bool = False
+    """Bound processes and threads by the kernel, before the program starts, and not by a watch alone, which a program
+    that forks without end may outrun: by a pids control group; where none can be made it may start threads only."""
     limits: Limits = Limits()
     cancel_token: CancelToken = field(default_factory=CancelToken, compare=False)
     """When it is cancelled the job ends at once, from whichever thread, as when it is killed."""

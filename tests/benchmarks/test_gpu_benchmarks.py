@@ -1,10 +1,8 @@
 """The GPU benchmarks' own logic: their flow on the simulator, their statistics on samples whose truth is known."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from benchmarks._support.graders import Graders, Task
 from benchmarks._support.kernel_variants import bad, honest
 from benchmarks.gpu import example_kernels_speed, timing_repeatability
-from benchmarks.gpu.gpu_throughput import Run, mixed_tasks, pass_figures
 from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
 from evaluator.problems.catalogue import find_problem, problems
@@ -41,18 +38,7 @@ def timing(generator, latency_us=50.0, baseline_us=60.0, noise=0.01, launches=10
     return summarise(measurement)
 
 
-# --- throughput ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def graded():
-    """A good and a wrong kernel, graded by a process of their own; and what a time limit in the past leaves out."""
-    variants = [honest()[0], bad(2)[1]]
-    tasks = [Task(variant.name, variant.problem, variant.source) for variant in variants]
-    with Graders(1, "sim") as graders:
-        assert list(graders.grade(tasks, until_s=time.monotonic())) == []
-        started_s = time.monotonic()
-        return started_s, variants, list(graders.grade(tasks, until_s=started_s + 100))
+# --- graders, and KernelBench's way ------------------------------------------------------------------------------
 
 
 def test_graders_that_do_not_answer_are_given_up(monkeypatch):
@@ -63,62 +49,6 @@ def test_graders_that_do_not_answer_are_given_up(monkeypatch):
         with pytest.raises(TimeoutError):
             list(graders.grade([Task(hanging.name, hanging.problem, hanging.source)], time.monotonic() + 0.01))
     assert time.monotonic() - started_s < 25
-
-
-def test_a_pass_says_where_its_time_went(graded):
-    started_s, _, found = graded
-    figures = pass_figures(started_s, found)
-    assert figures["evaluations"] == 2
-    assert figures["per_minute"] == pytest.approx(120 / figures["seconds"])
-    assert sum(value for name, value in figures.items() if name.startswith("share_")) == pytest.approx(1)
-    assert 0 < figures["share_compile"] < 1
-    assert figures["launches_verified"] > 10
-
-
-@pytest.mark.parametrize("expected", ["incorrect", "passed"])
-def test_a_wrong_verdict_is_a_missed_goal(graded, expected, tmp_path, monkeypatch):
-    started_s, (good, wicked), found = graded
-    monkeypatch.setattr("benchmarks._support.record.RESULTS", tmp_path)
-    run = Run("sim", time.monotonic())
-    run.take_in("single_cold", started_s, found, {good.name: ("passed",), wicked.name: (expected,)})
-    assert run.save(quiet=True) is False  # two kernels are not 300
-    saved = json.loads((tmp_path / "gpu_throughput.json").read_text())
-    assert saved["figures"]["wrong_verdicts"] == (expected == "passed")
-    assert saved["goals"]["single_cold_per_minute"] == [">=", 300.0]
-    assert saved["figures"]["different_kernels"] == 2
-
-
-def test_bad_ones_stand_among_the_good_ones_and_are_not_rehearsed():
-    wicked = bad(4)
-    tasks = mixed_tasks(honest()[:16], wicked)
-    assert len(tasks) == 20
-    places = [i for i, task in enumerate(tasks) if task.name in {variant.name for variant in wicked}]
-    assert places == [0, 5, 10, 15]
-    assert [task.settings.rehearse for task in tasks].count(False) == 4
-
-
-def test_the_whole_benchmark_runs_and_saves(tmp_path):
-    command = [
-        sys.executable,
-        BENCHMARKS / "gpu" / "gpu_throughput.py",
-        "--backend",
-        "sim",
-        "--modes",
-        "reused-mixed",
-    ]
-    finished = subprocess.run(
-        [*command, "--kernels", "10", "--workers", "2"],
-        env={**os.environ, "BENCHMARK_RESULTS": str(tmp_path), "PYTHONPATH": str(BENCHMARKS.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    saved = json.loads((tmp_path / "gpu_throughput.json").read_text())
-    assert {"name", "date", "device", "versions", "command", "figures", "goals"} <= set(saved)
-    assert saved["figures"]["reused_mixed_cold_evaluations"] == 10
-    assert saved["figures"]["wrong_verdicts"] == 0
-    assert saved["command"].startswith("python benchmarks/gpu/gpu_throughput.py --backend sim")
 
 
 _TORCH = """\

@@ -146,8 +146,8 @@ def test_two_gpus_are_used_in_the_ways_that_are_compared_and_only_whole_steps_co
     configs = {way: load_config("cpu-demo", two_gpus.told_of(way, asked)) for way in two_gpus.WAYS}
     placed = {way: (one.resources.gpus_per_node, one.resources.layout) for way, one in configs.items()}
     assert placed == {"one": (1, "shared"), "beside": (1, "shared"), "split": (2, "split")}
-    for way, use in two_gpus.WAYS.items():
-        assert len(use.trainer.split(",")) == configs[way].resources.gpus_per_node
+    for way, where in two_gpus.WAYS.items():
+        assert len(where.trainer.split(",")) == configs[way].resources.gpus_per_node
         assert configs[way].agents.generator.model_name == str(tmp_path / "generator-tuned")
     shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
     lines = {

@@ -2,13 +2,16 @@
 
 import time
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from benchmarks._support.policy_fleet import FleetKernel, fleet
+from benchmarks._support.referee_stacks import profile_of
 from benchmarks._support.served import served
-from benchmarks.gpu.throughput import Answered, Pass, ask, figures_of, profile_of
+from benchmarks._support.throughput_passes import Answered, Pass, ask, figures_of
+from benchmarks.gpu.throughput import cost_of
 from common.contract import Settings
 from evaluator.problems.catalogue import find_problem
 
@@ -58,6 +61,18 @@ def test_a_pass_says_how_many_how_long_and_what_they_cost():
     assert figures["default_cpu_s_each"] == 4
     assert figures["default_gpu_busy_share"] == 0.5
     assert figures["default_wrong"] == 0
+
+
+def test_waiting_for_the_other_referees_of_a_gpu_is_no_work():
+    one = answered(referee_s=0.2)
+    waited = replace(one, phases_s={**one.phases_s, "referee.turn": 5.0})
+    assert waited.referee_s == one.referee_s == pytest.approx(0.2)
+
+
+def test_a_verdict_costs_what_the_rates_say():
+    # 36 s of a GPU at 3 USD an hour are 3 cents, 90 s of a core at 4 cents an hour a tenth of a cent.
+    cost = cost_of("default", 90.0, 36.0, {"gpu": 3.0, "core": 0.04})
+    assert cost == {"default_gpu_s_each": 36.0, "default_usd_a_thousand": pytest.approx(31.0)}
 
 
 def test_what_a_profile_says():

@@ -174,10 +174,10 @@ def test_a_value_and_a_reason_for_having_none_exclude_each_other():
 
 
 @pytest.mark.parametrize("backend", ["gpu", "sim"])
-def test_no_run_measures_coverage_as_the_page_says(backend):
+def test_no_run_of_the_device_tier_measures_coverage_as_the_page_says(backend):
     settings = [Settings(profile=True, timing=True), Settings(estimate_for=None)]
     assert not any(Measure.COVERAGE in measures_of(backend, one, Status.PASSED, Profile()) for one in settings)
-    assert "`coverage` everywhere" in sys.modules[reward.__module__].__doc__
+    assert "`coverage` in the device tier" in sys.modules[reward.__module__].__doc__
 
 
 def test_an_estimated_speedup_counts_and_is_called_an_estimate():

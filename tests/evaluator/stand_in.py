@@ -5,8 +5,10 @@ import mmap
 import os
 
 import torch
+from stand_in_host import StandInSide
 
 from common.contract.timing import DeviceState
+from evaluator.backends.gpu.host.session import HostRuntime
 from evaluator.backends.gpu.pool import RunnerPool
 from evaluator.backends.gpu.session import GpuRuntime
 from evaluator.backends.gpu.tensors import TorchBaseline, TorchRng
@@ -46,6 +48,7 @@ class StandInServices:
         pool = RunnerPool(sandbox, "none", device=DEVICE)
         cache = Cache(sandbox.root / "cache", 1 << 28)
         self.references = References(sandbox, cache, "", "1.0", self.baseline.probe)
+        self.host_runtime = HostRuntime(sandbox, "", StandInSide())
         self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner, own_checks)
 
     def rng(self, seed):

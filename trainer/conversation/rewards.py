@@ -82,7 +82,7 @@ def reward_settings(section: RewardSection) -> RewardSettings:
     """
     if section.name is RewardName.COVERAGE:
         raise ConfigurationError(
-            "reward.name coverage cannot be learned from: nothing measures it yet (docs/rewards.md).",
+            "reward.name coverage cannot be learned from: only the host tier measures it (docs/rewards.md).",
             "Set reward.name to weighted, gated, components, speedup or, on a GPU, sol.",
         )
     known = [one.name for one in fields(ComponentSettings)]

@@ -188,6 +188,45 @@ class DeviceMemory:
         self._shared.close()
 
 
+class HostDeviceSide:
+    """What a referee has of the first visible GPU for processes of host code (`host.session.HostSide`)."""
+
+    device = "evaluator.backends.gpu.host.inside.cuda:HostCudaDevice"
+
+    def __init__(self) -> None:
+        l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+        # As much as three times the cache, and never less than three times 16 MiB, as before each launch of a plan.
+        self._scratch = torch.zeros(3 * max(l2_bytes, 16 << 20) // 4, dtype=torch.int32, device="cuda")
+
+    def memory(self, size_bytes: int) -> DeviceMemory:
+        return DeviceMemory(size_bytes)
+
+    def synchronize(self) -> None:
+        _stream().synchronize()
+
+    def flush(self) -> None:
+        try:
+            driver.forbid_persisting_l2()
+            driver.reset_persisting_l2()
+        except driver.DriverError as error:
+            raise GpuError(
+                f"Lines that persist in the L2 could not be taken away ({error}).", "Try again."
+            ) from error
+        self._scratch.max()
+
+    def clear(self) -> None:
+        torch.cuda.empty_cache()
+        left = free_bytes() - _KEPT_FREE_BYTES
+        if left > 0:
+            torch.empty(left, dtype=torch.uint8, device="cuda").zero_()
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+
+
+_KEPT_FREE_BYTES = 1 << 30
+"""What is not cleared of the device's free memory, so that contexts which are being made meanwhile find some."""
+
+
 def free_bytes() -> int:
     """Free memory of the first visible GPU."""
     return int(torch.cuda.mem_get_info()[0])

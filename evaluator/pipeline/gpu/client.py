@@ -29,7 +29,7 @@ from evaluator.errors import GpuError, JobKilledError, UsageError
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.pipeline.gpu.referee_supervisor import forget_endings, how_it_ended
 from evaluator.pipeline.progress import Progress, ProgressCallback
-from evaluator.pipeline.referee import JudgeRequest, JudgeResult
+from evaluator.pipeline.referee import HostRequest, HostResult, JudgeRequest, JudgeResult
 from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.retry import MAX_TRIES, OWN_FAULTS
 from evaluator.settings import MachineSettings
@@ -169,10 +169,19 @@ class GpuReferee:
         return self._gpu.arch + ("a" if int(self._gpu.arch.removeprefix("sm_")) >= 90 else "")
 
     def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
+        origin = request.checked_plan.problem.origin
+        return JudgeResult.from_json(self._answered({"order": "judge"}, request.to_json(), origin, progress))
+
+    def judge_host(self, request: HostRequest, progress: ProgressCallback) -> HostResult:
+        order = {"order": "judge", "host": True}
+        return HostResult.from_json(self._answered(order, request.to_json(), request.problem.origin, progress))
+
+    def _answered(self, order: dict[str, Any], request: bytes, origin: bytes, progress: ProgressCallback) -> bytes:
+        """What a referee answers, whichever of those that are started one after another."""
         lost = killed = 0
         for _ in range(_REFEREES_TRIED):
             try:
-                return self._judged(request, progress)
+                return self._judged(order, request, origin, progress)
             except _RefereeLostError as error:
                 fault = error.fault
                 if isinstance(fault, RefereeKilledError):
@@ -183,19 +192,18 @@ class GpuReferee:
                     break
         raise fault
 
-    def _judged(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
+    def _judged(self, order: dict[str, Any], request: bytes, origin: bytes, progress: ProgressCallback) -> bytes:
         """What one referee finds. Raises _RefereeLostError where it ends before it has answered."""
         self._cancel_token.check()
         begun = False
-        origin = request.checked_plan.problem.origin
         with (
             self._connected() as channel,
-            _as_file(request.to_json()) as descriptor,
+            _as_file(request) as descriptor,
             _as_file(origin) as stated,
             self._cancel_token.on_cancel(channel.hang_up),
         ):
             try:
-                channel.send({"order": "judge"}, [descriptor, stated])
+                channel.send(order, [descriptor, stated])
                 while True:
                     answer = channel.receive(_JOB_S)
                     if "begun" in answer:
@@ -396,9 +404,9 @@ def _ending(code: int) -> str:
     return f"ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
 
 
-def _found(answer: dict[str, Any]) -> JudgeResult:
+def _found(answer: dict[str, Any]) -> bytes:
     if "judged" in answer:
-        return JudgeResult.from_json(answer["judged"].encode())
+        return str(answer["judged"]).encode()
     if "unsupported" in answer:
         raise UnsupportedError(answer["unsupported"]["feature"], answer["unsupported"]["line"])
     if "refused" in answer:

@@ -12,17 +12,18 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from common.file_replacement import replace_file
 from evaluator.cancellation import CancelToken
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
 from evaluator.pipeline.progress import ProgressCallback
-from evaluator.pipeline.referee import JudgeRequest, JudgeResult
+from evaluator.pipeline.referee import HostRequest, HostResult, JudgeRequest, JudgeResult
 
+_Result = TypeVar("_Result")
 _ILL_S: Final = 30.0
 """How long a GPU that failed its check is left alone where others are well: as long as a referee's longest pause."""
 
@@ -78,12 +79,19 @@ class GpuReferees:
             return _common(list(pool.map(lambda referee: referee.start(), self._referees)))
 
     def judge(self, request: JudgeRequest, progress: ProgressCallback) -> JudgeResult:
+        return self._by_one(lambda referee: referee.judge(request, progress))
+
+    def judge_host(self, request: HostRequest, progress: ProgressCallback) -> HostResult:
+        return self._by_one(lambda referee: referee.judge_host(request, progress))
+
+    def _by_one(self, judged: Callable[[GpuReferee], _Result]) -> _Result:
+        """What one of them finds. Raises as they do."""
         left_out: set[str] = set()
         while True:
             with self._placed(left_out) as referee:
                 self._chosen = referee
                 try:
-                    return referee.judge(request, progress)
+                    return judged(referee)
                 except GpuUnfitError:
                     self._call_ill(referee)
                     left_out.add(referee.key)

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.checks import KERNELS, RESULT_BYTES, THREADS, DeviceChecks
 from evaluator.backends.gpu.device.health import Gpu
+from evaluator.backends.gpu.host.session import HostRuntime
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
 from evaluator.backends.gpu.session import GpuRuntime, UnfitError
@@ -38,13 +39,14 @@ from evaluator.backends.session import Session, UnsupportedError
 from evaluator.disk_cache import Cache
 from evaluator.errors import GpuError, InfrastructureError, JobKilledError, UsageError
 from evaluator.foreign.reference import ReferenceRefusedError
+from evaluator.pipeline.gpu.host_judging import judge_host
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
 from evaluator.pipeline.gpu.own_code import own_code
 from evaluator.pipeline.gpu.references import References
 from evaluator.pipeline.gpu.stack_samples import sampled
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback
-from evaluator.pipeline.referee import JudgeRequest, JudgeResult
+from evaluator.pipeline.referee import HostRequest, JudgeRequest, JudgeResult
 from evaluator.problems.arrays import Rng
 from evaluator.problems.catalogue import known_as_well
 from evaluator.stages.launch.checked_plan import CheckedPlan
@@ -61,6 +63,8 @@ class RefereeServices(Protocol):
     instruments: Instruments | None
     """None where no tool can be used."""
     references: References
+    host_runtime: HostRuntime
+    """Processes for host code."""
     turns: GpuTurns
     """With the other referees of its GPU."""
 
@@ -98,6 +102,10 @@ def _attend(channel: Channel, services: RefereeServices) -> None:
             channel.send({"facts": services.facts()})
             continue
         text, origin = _taken(channel), _taken(channel)
+        if message.get("host"):
+            channel.send({"begun": True})
+            channel.send(_answer_of_host(text, origin, services, _reporter(channel)))
+            continue
         if not origin:
             request = JudgeRequest.from_json(text)
             channel.send({"begun": True})
@@ -127,6 +135,30 @@ def _answer_of_others(
                 return _answer(request, services, baseline, report)
 
     return _ended(answered)
+
+
+def _answer_of_host(
+    text: bytes, origin: bytes, services: RefereeServices, report: ProgressCallback
+) -> dict[str, Any]:
+    """One job whose host code runs."""
+    started_s = time.monotonic()
+
+    def judged() -> dict[str, Any]:
+        with contextlib.ExitStack() as stack:
+            if origin:
+                problem = stack.enter_context(services.references.stated(origin))
+                stack.enter_context(known_as_well(problem))
+            found = judge_host(
+                HostRequest.from_json(text),
+                services.host_runtime,
+                services.rng,
+                services.baseline,
+                report,
+                services.turns,
+            )
+        return {"judged": found.to_json().decode(), "seconds": time.monotonic() - started_s}
+
+    return _ended(judged)
 
 
 def _answer(
@@ -245,6 +277,7 @@ class GpuRefereeServices:
             cache, driver = Cache(data_dir / "cache", cache_bytes), self.state().driver or ""
             self.references = References(place, cache, uuid, driver, timed.probe)
             own_checks = self._own_checks(cache)
+            self.host_runtime = HostRuntime(place, uuid, tensors.HostDeviceSide())
             self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner, own_checks)
         except BaseException:
             pool.close()
@@ -329,6 +362,7 @@ def main() -> None:
         raise SystemExit(3) from fault
     with (
         contextlib.closing(services.runtime),
+        contextlib.closing(services.host_runtime),
         contextlib.closing(services.references),
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
     ):

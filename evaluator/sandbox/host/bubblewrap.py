@@ -24,6 +24,7 @@ from typing import Any
 from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
+from evaluator.sandbox.host.task_group import tasks_unbounded
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Isolation, Job, JobResult
 
 WORK = "/box"
@@ -106,7 +107,7 @@ class _WrappedSession(SupervisedSession):
     def wrap(self, bubblewrap: Path, readable: list[str]) -> None:
         environment = {"PATH": PATH, "HOME": WORK, "TMPDIR": WORK, **self._job.environment}
         first_own = FIRST_DESCRIPTOR + len(self._job.descriptors)
-        calls = _piped_filter(self._job)
+        calls = _piped_filter(self._job, self.threads_only)
         argv = (
             str(bubblewrap),
             *_NAMESPACES,
@@ -159,11 +160,13 @@ class _WrappedSession(SupervisedSession):
         return any("exit-code" in json.loads(line) for line in text.splitlines())
 
 
-def _piped_filter(job: Job) -> tuple[int, ...]:
+def _piped_filter(job: Job, threads_only: bool) -> tuple[int, ...]:
     """A pipe from which bubblewrap reads its filter of system calls; nothing where the kernel takes none."""
     if not seccomp.available():
+        if threads_only:
+            raise tasks_unbounded()
         return ()
-    program = seccomp.program(bool(job.devices), bool(job.descriptors))
+    program = seccomp.program(bool(job.devices), bool(job.descriptors), threads_only=threads_only)
     reading, writing = os.pipe2(os.O_CLOEXEC)
     with open(writing, "wb") as pipe:  # far smaller than what a pipe holds
         pipe.write(program)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from evaluator.sandbox.host import landlock, seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
+from evaluator.sandbox.host.task_group import tasks_unbounded
 from evaluator.sandbox.sandbox import Isolation, Job, JobResult
 
 _ALWAYS = frozenset(
@@ -82,7 +83,9 @@ class ProcessSandbox:
             work = str(session.folder)
             calls = b""
             if self._filters:
-                calls = seccomp.program(bool(job.devices), bool(job.descriptors), namespaced=False)
+                calls = seccomp.program(bool(job.devices), bool(job.descriptors), False, session.threads_only)
+            elif session.threads_only:
+                raise tasks_unbounded()
             if self._landlock >= (landlock.CONFINES_SIGNALS if job.devices else 1):
                 ruleset = landlock.confinement(session.folder, job.readable, bool(job.devices))
             session.begin(

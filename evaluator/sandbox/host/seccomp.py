@@ -58,7 +58,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone": (56, 220), "clone3": (435, 435), "ioctl": (16, 29), "socket": (41, 198), "socketpair": (53, 199),
     "prlimit64": (302, 261), "setrlimit": (160, 164), "kill": (62, 129), "setpriority": (141, 140),
     "ioprio_set": (251, 30), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+    "sched_setparam": (142, 118), "sched_setattr": (314, 274), "fork": (57, None), "vfork": (58, None),
 }  # fmt: skip
 
 _LOOKED_AT = tuple(_NUMBERS)[tuple(_NUMBERS).index("clone") :]
@@ -72,6 +72,7 @@ DENIED: tuple[str, ...] = tuple(
 """Names of the calls that every job is refused, whatever their arguments."""
 
 _NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_CLONE_THREAD = 0x00010000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
@@ -96,12 +97,15 @@ def available() -> bool:
 
 
 @functools.cache
-def program(devices: bool = False, descriptors: bool = False, namespaced: bool = True) -> bytes:
+def program(
+    devices: bool = False, descriptors: bool = False, namespaced: bool = True, threads_only: bool = False
+) -> bytes:
     """The filter, as an array of `struct sock_filter`, for jobs of one kind.
 
     `devices`: the job drives a device, whose driver needs more; `descriptors`: it is a runner that is talked to, and
     shows its output through anonymous files; `namespaced`: it has a network, processes and files of its own, else
-    sockets, other processes' priorities and its user's files outside its folder are kept from it here.
+    sockets, other processes' priorities and its user's files outside its folder are kept from it here;
+    `threads_only`: it may start threads and no other process, so that one signal ends all of it.
     """
     column, audit_number = _ARCHITECTURES[platform.machine()]
     steps: list[_Step] = [
@@ -118,7 +122,12 @@ def program(devices: bool = False, descriptors: bool = False, namespaced: bool =
     for name in denied:
         steps += _when(column, name, [(_RETURN, 0, 0, _REFUSE)])
     steps += _when(column, "clone3", [(_RETURN, 0, 0, _ABSENT)])
-    steps += _when(column, "clone", _refuse_if(0, [(_ANY_BIT, _NAMESPACES)]))
+    clone = _refuse_if(0, [(_ANY_BIT, _NAMESPACES)])
+    if threads_only:
+        clone[-1:] = [(_ANY_BIT, 1, 0, _CLONE_THREAD), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+        for name in ("fork", "vfork"):
+            steps += _when(column, name, [(_RETURN, 0, 0, _REFUSE)])
+    steps += _when(column, "clone", clone)
     steps += _when(column, "ioctl", _refuse_if(1, [(_EQUAL, _TIOCSTI), (_EQUAL, _TIOCLINUX)]))
     # Limits of itself only; and none on core files, which a pipe in core_pattern would take to mean "as you like".
     others = _unless(0, (0,))[:-1]

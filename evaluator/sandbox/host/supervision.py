@@ -26,6 +26,7 @@ from typing import Any, Self
 from evaluator.errors import JobKilledError, SandboxError, StorageError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
+from evaluator.sandbox.host.task_group import TaskGroup
 from evaluator.sandbox.sandbox import Job, JobResult, SessionEndedError
 
 PIPE_BYTES = 1 << 20
@@ -278,8 +279,14 @@ class SupervisedSession:
         self._stdin = self._stdout = self._stderr = -1
         self._late_s = float("inf")
         self._forget_cancel: Callable[[], None] = lambda: None
+        self._task_group = TaskGroup.made(job.limits.processes) if job.bounded_tasks else None
         self.folder, self._folder_fd = folders.create()
         self._control, self._warden_end = socket.socketpair()
+
+    @property
+    def threads_only(self) -> bool:
+        """Whether the job may start no process: its tasks are to be bounded, and no control group could be made."""
+        return self._job.bounded_tasks and self._task_group is None
 
     def begin(self, command: Command) -> None:
         """Write the files and start the command; raises SandboxError, StorageError."""
@@ -323,6 +330,7 @@ class SupervisedSession:
             "file_bytes": limits.file_bytes,
             "work_bytes": limits.work_bytes,
             "processes": limits.processes,
+            "task_group": self._task_group.members if self._task_group else "",
             # What drives a device is measured by the clock of it: nobody goes before it.
             "steps_back": not self._job.devices,
             "open_files": limits.open_files,
@@ -505,6 +513,8 @@ class SupervisedSession:
             warden.remove_folder(str(self.folder))  # and if there was none, or it was killed
             os.close(self._folder_fd)
             self._folder_fd = -1
+        if self._task_group is not None:
+            self._task_group.close()
         self._control.close()
         self._warden_end.close()
 

@@ -264,6 +264,10 @@ def _become(
     rlimits: list[tuple[int, int, int]],
     ruleset: int | None,
 ) -> None:
+    if order.get("task_group"):
+        # Before anything else: nothing of the job may ever run uncounted.
+        with open(order["task_group"], "w") as members:
+            members.write("0")
     os.setsid()
     os.umask(0o077)
     signal.set_wakeup_fd(-1)

@@ -13,7 +13,16 @@ from common.gpu_limits import GPU_LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUS
 from common.launch_directives import as_directives
 from common.launch_plan import Copy, Extent, Fill, Launch, LaunchPlan, OtherOrder, Step
 from common.wire import DType
-from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, Packed, Parameter, Pointer
+from evaluator.backends.session import (
+    Buffer,
+    BufferCopy,
+    BufferFill,
+    KernelLaunch,
+    Packed,
+    Parameter,
+    Pointer,
+    SubmissionCall,
+)
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, as_elements
 from evaluator.problems.catalogue import ProblemById
@@ -23,7 +32,7 @@ from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 from evaluator.stages.launch.calls import Call
 from evaluator.stages.launch.recorded_plans import AS_TABLE, RecordedPlans
 
-PlanSource: TypeAlias = Literal["json", "directives", "inferred", "recorded"]
+PlanSource: TypeAlias = Literal["json", "directives", "inferred", "recorded", "host"]
 Role: TypeAlias = Literal["input", "output", "temporary"]
 
 
@@ -55,6 +64,8 @@ class SizedPlan:
 
     buffers: tuple[BufferFacts, ...]
     steps: tuple[KernelLaunch | BufferFill | BufferCopy, ...]
+    host_call: SubmissionCall | None = None
+    """In the host tier, in the place of steps."""
     orders: tuple[OtherOrder, ...] = ()
     """Others in which a GPU may run the steps."""
 

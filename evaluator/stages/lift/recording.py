@@ -270,7 +270,7 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
             return LiftRefusedError(
                 Status.UNSUPPORTED,
                 f"The host code calls PyTorch's operator {name}, which computes something of its own. Host code is "
-                "only recorded here; there is no tier that runs it on a GPU.",
+                "only recorded here.",
                 f"Compute it in a kernel of this file; docs/lifting.md lists what can be called. {unsupported}",
             )
         case "threw":

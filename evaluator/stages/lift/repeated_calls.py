@@ -251,12 +251,12 @@ class RepeatedCalls:
                 if not written & needs.held or used & tensors:
                     continue
                 needs.held |= used
-                for held in used:
-                    needs.covered.pop(held, None)
+                for place in used:
+                    needs.covered.pop(place, None)
             elif isinstance(one, RecordedFill | RecordedCopy):
                 address = one.fill if isinstance(one, RecordedFill) else one.to
                 held, stretch = self._held(address), self._stretch(address, one.bytes)
-                if held not in needs.held or any(a <= stretch[0] and stretch[1] <= b for a, b in needs.covered[held]):
+                if held is None or held not in needs.held or _within(stretch, needs.covered[held]):
                     continue
                 needs.covered[held].append(stretch)
                 written = {held}
@@ -299,6 +299,10 @@ class _Reader(PlanReader):
             return self.read(pairs)
         finally:
             self.freed = freed
+
+
+def _within(stretch: Stretch, others: Sequence[Stretch]) -> bool:
+    return any(start <= stretch[0] and stretch[1] <= end for start, end in others)
 
 
 def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:

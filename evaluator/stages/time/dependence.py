@@ -71,10 +71,10 @@ def block_length(samples: Samples) -> int:
     """How many neighbours are resampled together: 1 where neighbours are not alike."""
     longest = max(len(samples) // _BLOCKS_AT_LEAST, 1)
     # Rounded, so that other versions of numpy find the same whole number.
-    return min(math.ceil(round(_BLOCK_OF_LENGTHS * alike_over(samples) - 1, 6)), longest)
+    return min(math.ceil(round(_BLOCK_OF_LENGTHS * integrated_autocorrelation_time(samples) - 1, 6)), longest)
 
 
-def alike_over(samples: Samples) -> float:
+def integrated_autocorrelation_time(samples: Samples) -> float:
     """The integrated autocorrelation time, in samples, at least 1: so many are worth one that is independent."""
     centred = samples - samples.mean()
     sums = np.correlate(centred, centred, "full")[len(samples) - 1 :]
@@ -90,7 +90,8 @@ def _resampled(samples: Samples, block: int, rng: np.random.Generator) -> Sample
     count = len(samples)
     starts = rng.integers(0, count, (RESAMPLES, -(-count // block)))
     places = (starts[:, :, None] + np.arange(block)) % count
-    return np.median(samples[places.reshape(RESAMPLES, -1)[:, :count]], axis=1)
+    medians: Samples = np.median(samples[places.reshape(RESAMPLES, -1)[:, :count]], axis=1)
+    return medians
 
 
 def _of_few(event: Samples, baseline: Samples, ratio: float, confidence: float) -> Interval:

@@ -157,8 +157,11 @@ def summarise(
     roofline: Roofline | None = None,
     pooled: Pooled | None = None,
     confidence: float = CONFIDENCE,
+    null_us: float | None = None,
+    resolution_us: float | None = None,
 ) -> Timing:
     """What a verdict says about the speed. `roofline` None: the device's peaks or the problem's work are not known.
+    `null_us`: of times by the referee's clock, what was subtracted; then `resolution_us` is the step of that clock.
 
     The interval is the percentile bootstrap of the ratio of medians, both sets resampled independently, neighbours
     together (`dependence`), and wider by half a step of the clock at each median. Its seed is made from the samples,
@@ -171,7 +174,11 @@ def summarise(
     latency, reference = float(np.median(event)), float(np.median(baseline))
     speedup = reference / latency
     found = interval(event, baseline, confidence)
-    steps = _resolution_us(pooled.event_us) / latency, _resolution_us(pooled.baseline_us) / reference
+    step_us = [
+        _resolution_us(each) if resolution_us is None else resolution_us
+        for each in (pooled.event_us, pooled.baseline_us)
+    ]
+    steps = step_us[0] / latency, step_us[1] / reference
     widening = 1 + sum(steps) / 2
     sol_us = roofline.sol_us if roofline else None
     return Timing(
@@ -201,6 +208,9 @@ def summarise(
         sol_score=sol_score(latency, reference, sol_us) if sol_us is not None else None,
         bandwidth_share=roofline.bandwidth_share(latency) if roofline else None,
         transfer_us=measurement.transfer_us,
+        clock="device" if null_us is None else "referee",
+        null_us=null_us,
+        resolution_us=resolution_us,
         device=measurement.device,
         notes=(*measurement.notes, *_notes(measurement, speedup, (found.low, found.high), max(steps), sol_us)),
     )
@@ -227,7 +237,8 @@ def recomputed(timing: Timing, roofline: Roofline | None = None) -> Timing:
     )
     event_us = timing.pooled_samples_us or timing.samples_us
     baseline_us = timing.pooled_baseline_samples_us or timing.baseline_samples_us
-    return summarise(measurement, roofline, Pooled(event_us, baseline_us, timing.pooled_evaluations))
+    pooled = Pooled(event_us, baseline_us, timing.pooled_evaluations)
+    return summarise(measurement, roofline, pooled, null_us=timing.null_us, resolution_us=timing.resolution_us)
 
 
 def _rounded(samples_us: Sequence[float]) -> tuple[float, ...]:

@@ -357,6 +357,7 @@ class Examination:
             instruction_limit=self.instruction_limit,
             poison_elsewhere=elsewhere,
             keeps=keeps,
+            host_call=sized_plan.host_call,
         )
         return self.carry_out(run, ours=bool(watch or schedule or weak_memory))
 

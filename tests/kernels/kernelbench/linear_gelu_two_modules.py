@@ -35,7 +35,7 @@ ext = load_inline(
     name="linear_gelu_two_modules",
     cpp_sources="torch::Tensor linear_cuda(torch::Tensor x, torch::Tensor w, torch::Tensor b);\ntorch::Tensor gelu_cuda(torch::Tensor x);",
     cuda_sources=cuda,
-    functions=["linear_cuda', 'gelu_cuda"],
+    functions=["linear_cuda", "gelu_cuda"],
 )
 
 

@@ -19,7 +19,8 @@ extern "C" void solve(const float* x, const float* y, float* result, float alpha
     float* scaled;
     cudaMallocAsync(&scaled, n * sizeof(float), 0);
     cudaStream_t streams[parts];
-    cudaEvent_t fork, joined[parts], unused;
+    cudaEvent_t fork, joined[parts], unused, none = nullptr;
+    if (cudaStreamWaitEvent(0, none, 0) == cudaSuccess || cudaEventDestroy(none) == cudaSuccess) return;
     cudaEventCreateWithFlags(&unused, cudaEventDisableTiming);
     cudaEventCreateWithFlags(&fork, cudaEventDisableTiming);
     cudaMemsetAsync(scaled, 255, n * sizeof(float), 0);

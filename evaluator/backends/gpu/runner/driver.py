@@ -40,6 +40,15 @@ def reset_persisting_l2() -> None:
     _checked("cuCtxResetPersistingL2Cache", driver.cuCtxResetPersistingL2Cache())
 
 
+def forbid_persisting_l2() -> None:
+    """Let no line of the L2 persist by request: the share that may is set to none. Raises DriverError.
+
+    A reset alone leaves the share, and what is loaded next by such a request persists again.
+    """
+    limit = driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+    _checked("cuCtxSetLimit", (*driver.cuCtxSetLimit(limit, 0), None))
+
+
 def _properties(device: int) -> Any:
     properties = driver.CUmemAllocationProp()
     properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED

@@ -190,7 +190,7 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
             return LiftRefusedError(
                 Status.UNSUPPORTED,
                 f"{where}ModelNew calls PyTorch's operator {refusal.what}, which computes something of its own. It "
-                "is only recorded here; there is no tier that runs it on a GPU.",
+                "is only recorded here.",
                 "Let forward pass tensors and numbers to functions that it compiles, and do all else there. "
                 + _UNSUPPORTED,
             )

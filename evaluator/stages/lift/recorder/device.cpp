@@ -75,7 +75,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+// What is given no event at all says so and does nothing, as on a GPU; one that is no more ends the recording.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    if (!event) return cudaErrorInvalidResourceHandle;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     add_order("wait", number_of(stream, "cudaStreamWaitEvent"), number_of_event(event, "cudaStreamWaitEvent"));
     return cudaSuccess;
@@ -85,6 +87,7 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStr
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t, void *) { refuse("not_covered", "cudaLaunchHostFunc"); }
 cudaError_t cudaStreamAddCallback(cudaStream_t, cudaStreamCallback_t, void *, unsigned) { refuse("not_covered", "cudaStreamAddCallback"); }
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    if (!event) return cudaErrorInvalidValue;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     *event = (cudaEvent_t)new_handle();
     recorder().events[*event] = recorder().event_count++;
@@ -92,6 +95,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) { return cudaEventCreate(event); }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (!event) return cudaErrorInvalidResourceHandle;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     add_order("record", number_of(stream, "cudaEventRecord"), number_of_event(event, "cudaEventRecord"));
     return cudaSuccess;
@@ -99,6 +103,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) { return cudaEventRecord(event, stream); }
 // An event that was never recorded is done, and nothing waits for it.
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (!event) return cudaErrorInvalidResourceHandle;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     add_order("event", 0, number_of_event(event, "cudaEventSynchronize"));
     return cudaSuccess;
@@ -106,6 +111,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 // What waits for it already goes on waiting.
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    if (!event) return cudaErrorInvalidResourceHandle;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     number_of_event(event, "cudaEventDestroy");
     recorder().events.erase(event);
@@ -126,8 +132,8 @@ cudaError_t cudaGetLastError(void) {
     return error;
 }
 cudaError_t cudaPeekAtLastError(void) { return recorder().error; }
-const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : error == cudaErrorMemoryAllocation ? "out of memory" : error == cudaErrorInvalidConfiguration ? "invalid configuration argument" : "invalid argument"; }
-const char *cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : error == cudaErrorInvalidConfiguration ? "cudaErrorInvalidConfiguration" : "cudaErrorInvalidValue"; }
+const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : error == cudaErrorMemoryAllocation ? "out of memory" : error == cudaErrorInvalidConfiguration ? "invalid configuration argument" : error == cudaErrorInvalidResourceHandle ? "invalid resource handle" : "invalid argument"; }
+const char *cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : error == cudaErrorInvalidConfiguration ? "cudaErrorInvalidConfiguration" : error == cudaErrorInvalidResourceHandle ? "cudaErrorInvalidResourceHandle" : "cudaErrorInvalidValue"; }
 
 // --- the device ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluator.stages.time.dependence import alike_over, block_length, interval
+from evaluator.stages.time.dependence import block_length, integrated_autocorrelation_time, interval
 
 
 def humps(generator, count, low_us, stays):
@@ -33,7 +33,7 @@ def test_the_interval_covers_the_true_speedup_of_two_humps(stays):
 
 def test_blocks_are_as_long_as_samples_are_alike():
     generator = np.random.default_rng(5)
-    lengths = [alike_over(humps(generator, 20_000, 33, stays)) for stays in (0.0, 0.5, 0.8)]
+    lengths = [integrated_autocorrelation_time(humps(generator, 20_000, 33, stays)) for stays in (0.0, 0.5, 0.8)]
     # (1 + r) / (1 - r), less what the noise adds to the variance.
     assert lengths == [pytest.approx(1, abs=0.15), pytest.approx(3, rel=0.15), pytest.approx(9, rel=0.15)]
     assert block_length(np.full(50, 10.0)) == 1

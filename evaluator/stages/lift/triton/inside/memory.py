@@ -10,6 +10,8 @@ ALIGNMENT: Final = 512
 MAX_STEPS: Final = 2048
 MAX_BUFFERS: Final = 508
 """Of one call, and of what comes before the first."""
+MAX_ORDERS: Final = 4 * MAX_STEPS
+MAX_STREAMS: Final = 512
 MAX_BUFFER_BYTES: Final = 1 << 37
 SEED_BITS: Final = 63
 _LOWEST: Final = 0x7F0000000000
@@ -35,12 +37,40 @@ class RecordedMemory:
         self.buffers: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
         self.calls: list[dict[str, Any]] = []
+        self.stream = 0
+        """Which the next step is on; 0 is the default stream."""
+        self.non_blocking: list[int] = []
+        """All others: PyTorch's streams do not wait for the default stream, nor it for them."""
+        self._events = 0
+        self._step_count = self._order_count = 0
         self._buffers_before = 0
 
     def begin_call(self) -> None:
         """What follows belongs to the next call."""
         self.calls.append({"first_step": len(self.steps), "returned": []})
         self._buffers_before = len(self.buffers)
+        self._step_count = self._order_count = 0
+
+    def new_stream(self) -> int:
+        """The number of another stream."""
+        if len(self.non_blocking) >= MAX_STREAMS:
+            raise NotRecordedError(f"more than {MAX_STREAMS} streams")
+        self.non_blocking.append(len(self.non_blocking) + 1)
+        return self.non_blocking[-1]
+
+    def new_event(self) -> int:
+        """The number of another event."""
+        self._events += 1
+        return self._events
+
+    def order(self, what: str, stream: int = 0, event: int = 0) -> None:
+        """What orders steps of several streams, or lets the host wait: as of a recording."""
+        if self._pauses:
+            return
+        if self._order_count >= MAX_ORDERS:
+            raise NotRecordedError(f"more than {MAX_ORDERS} waits, and events that are recorded")
+        self._order_count += 1
+        self.steps.append({"order": what, "stream": stream, "event": event})
 
     def allocate(self, size_bytes: int) -> int:
         """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""
@@ -75,20 +105,21 @@ class RecordedMemory:
         """Repeat `pattern` over a stretch."""
         if size_bytes:
             pattern = pattern[:1] if len(set(pattern)) == 1 else pattern
-            self._step({"fill": address, "data": pattern.hex(), "bytes": size_bytes, "stream": 0})
+            self._step({"fill": address, "data": pattern.hex(), "bytes": size_bytes, "stream": self.stream})
 
     def copy(self, to: int, source: int, size_bytes: int) -> None:
         """Copy a stretch to another."""
         if size_bytes:
-            self._step({"to": to, "source": source, "bytes": size_bytes, "stream": 0})
+            self._step({"to": to, "source": source, "bytes": size_bytes, "stream": self.stream})
 
     def launch(self, **fields: Any) -> None:
         """Launch a kernel; `fields` are those of a recorded launch."""
-        self._step({**fields, "stream": 0})
+        self._step({**fields, "stream": self.stream})
 
     def _step(self, step: dict[str, Any]) -> None:
         if self._pauses:
             return
-        if len(self.steps) - (self.calls[-1]["first_step"] if self.calls else 0) >= MAX_STEPS:
+        if self._step_count >= MAX_STEPS:
             raise NotRecordedError(f"more than {MAX_STEPS} launches, fills and copies")
+        self._step_count += 1
         self.steps.append(step)

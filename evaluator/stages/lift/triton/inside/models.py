@@ -31,7 +31,7 @@ class DrawnTensor(StandInTensor):
     def _same(self, *_: Any, **__: Any) -> "DrawnTensor":
         return self
 
-    __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _same
+    __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _same  # type: ignore[assignment]
     mul_ = div_ = add_ = normal_ = uniform_ = clamp_ = zero_ = fill_ = _same
 
 

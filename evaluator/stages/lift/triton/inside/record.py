@@ -165,7 +165,13 @@ def _recorded(
         if call["results"]:
             memory.calls[-1]["returned"] = _returned(given, [tensors[number] for number in call["results"]])
     return {
-        "recording": {"buffers": memory.buffers, "steps": memory.steps, "streams": 1, "calls": memory.calls},
+        "recording": {
+            "buffers": memory.buffers,
+            "steps": memory.steps,
+            "streams": 1 + len(memory.non_blocking),
+            "non_blocking": memory.non_blocking,
+            "calls": memory.calls,
+        },
     }
 
 

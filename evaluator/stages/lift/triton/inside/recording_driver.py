@@ -89,7 +89,7 @@ class RecordingDriver:
             raise ValueError(f"there is no device {device}")
 
     def get_current_stream(self, device: int) -> int:
-        return 0
+        return self.memory.stream
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
         return divmod(int(self._target.arch), 10)

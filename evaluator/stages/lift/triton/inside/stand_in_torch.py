@@ -10,6 +10,7 @@ from typing import Any, Final
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTensor, device
+from evaluator.stages.lift.triton.inside.streams import streams_on
 
 VERSION: Final = "2.9.0"
 
@@ -92,7 +93,7 @@ def torch_for(
         transpose=lambda one, *dims: one.transpose(*dims), reshape=lambda one, shape: one.reshape(shape),
         flatten=lambda one, *dims: one.flatten(*dims), squeeze=lambda one, *dim: one.squeeze(*dim),
         unsqueeze=lambda one, dim: one.unsqueeze(dim), permute=lambda one, dims: one.permute(dims),
-        cuda=_cuda(device_name, capability, facts),
+        cuda=_cuda(memory, device_name, capability, facts),
     )  # fmt: skip
     return torch
 
@@ -145,7 +146,7 @@ def _settings() -> SimpleNamespace:
     )
 
 
-def _cuda(name: str, capability: tuple[int, int], facts: dict[str, int]) -> ModuleType:
+def _cuda(memory: RecordedMemory, name: str, capability: tuple[int, int], facts: dict[str, int]) -> ModuleType:
     cuda = _Module("torch.cuda")
     properties = SimpleNamespace(
         name=name,
@@ -160,37 +161,19 @@ def _cuda(name: str, capability: tuple[int, int], facts: dict[str, int]) -> Modu
         shared_memory_per_block_optin=facts["max_shared_mem"],
     )
 
-    class Stream:
-        """The only one."""
-
-        cuda_stream = 0
-
-        def __init__(self, *_: Any, **__: Any) -> None:
-            pass
-
-        def __enter__(self) -> "Stream":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def synchronize(self) -> None:
-            pass
-
-        wait_stream = wait_event = lambda self, other: None
-
-    @contextlib.contextmanager
-    def on(_: Any) -> Iterator[None]:
-        yield
-
     vars(cuda).update(
-        Stream=Stream, stream=on, device=on, current_stream=lambda device=None: Stream(),
-        default_stream=lambda device=None: Stream(), current_device=lambda: 0, set_device=lambda device: None,
-        device_count=lambda: 1, is_available=lambda: True, synchronize=lambda device=None: None,
+        **streams_on(memory), device=_on, current_device=lambda: 0, set_device=lambda device: None,
+        device_count=lambda: 1, is_available=lambda: True, synchronize=lambda device=None: memory.order("device"),
         get_device_capability=lambda device=None: capability, get_device_name=lambda device=None: name,
         get_device_properties=lambda device=None: properties, empty_cache=lambda: None, init=lambda: None,
     )  # fmt: skip
     return cuda
+
+
+@contextlib.contextmanager
+def _on(_: Any) -> Iterator[None]:
+    """`torch.cuda.device`: there is one."""
+    yield
 
 
 def install_stand_in(torch: ModuleType) -> None:

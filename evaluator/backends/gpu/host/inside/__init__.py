@@ -1,0 +1,1 @@
+"""What runs in the submission's own process, beside its code: nothing here decides anything, or knows an answer."""

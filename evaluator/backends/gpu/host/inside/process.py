@@ -1,0 +1,146 @@
+"""The submission's own process: it carries out what the referee orders, in the sandbox and with the GPU.
+
+    python -m evaluator.backends.gpu.host.inside.process DESCRIPTOR MODULE:CLASS
+
+    (start)                                      -> done {facts}
+    load {form} + text and reference, as files   -> done {}
+    memory {bytes} + descriptor                  -> done {}
+    prepare {sizes, scalars, tensors}            -> done {entry}
+    go {number}                                  -> done {number}
+    profile {}                                   -> done {spent: [[name, kind, us]]}
+    (what the submission raises)                 -> fault {kind, message, line}
+
+Each names its program: a process of the grader's own holds several, a submission's has one. The submission shares all
+of this process, so nothing that it sends is believed: the referee looks at the answer itself, and at its own clock.
+"""
+
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import torch
+
+from evaluator.backends.gpu.host.inside.solution import (
+    LoadedText,
+    NoCompilerError,
+    Tensors,
+    UnfitTextError,
+    forbid_building,
+    line_of_text,
+)
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
+
+_MESSAGE_CHARACTERS: Final = 500
+
+
+class HostDevice(Protocol):
+    """Where the submission computes."""
+
+    device: torch.device
+    facts: dict[str, Any]
+
+    def map(self, descriptor: int, size_bytes: int) -> torch.Tensor:
+        """Memory of the referee's, uint8[size_bytes]; closes the descriptor."""
+
+    def synchronize(self) -> None:
+        """Wait for all that was queued on the device, on whichever stream. Raises RuntimeError where it failed."""
+
+    def spent(self, call: Callable[[], Any]) -> list[tuple[str, str, float]]:
+        """What took the time of a call: name, `kernel`, `copy` or `operator`, µs."""
+
+
+class _Server:
+    def __init__(self, channel: Channel, device: HostDevice) -> None:
+        self._channel, self._device = channel, device
+        self._solutions: dict[str, LoadedText] = {}
+        self._memory: dict[str, torch.Tensor] = {}
+
+    def load(self, order: dict[str, Any]) -> dict[str, Any]:
+        text, reference = (_read(self._channel.take_descriptor()) for _ in range(2))
+        self._solutions[order["program"]] = LoadedText(order["form"], text, reference, self._device.device)
+        return {}
+
+    def memory(self, order: dict[str, Any]) -> dict[str, Any]:
+        self._memory[order["program"]] = self._device.map(self._channel.take_descriptor(), order["bytes"])
+        return {}
+
+    def prepare(self, order: dict[str, Any]) -> dict[str, Any]:
+        memory = self._memory[order["program"]]
+        found: dict[str, dict[str, torch.Tensor]] = {"input": {}, "output": {}}
+        for name, role, dtype, shape, offset, size_bytes in order["tensors"]:
+            piece = memory[offset : offset + size_bytes].view(getattr(torch, dtype)).view(shape)
+            found[role][name] = piece
+        tensors = Tensors(found["input"], found["output"])
+        entry = self._solutions[order["program"]].prepare(tensors, order["sizes"], order["scalars"])
+        self._device.synchronize()
+        return {"entry": entry}
+
+    def go(self, order: dict[str, Any]) -> dict[str, Any]:
+        solution = self._solutions[order["program"]]
+        solution.deliver(solution.call())
+        self._device.synchronize()
+        return {"number": order["number"]}
+
+    def profile(self, order: dict[str, Any]) -> dict[str, Any]:
+        return {"spent": self._device.spent(self._solutions[order["program"]].call)}
+
+
+def serve(channel: Channel, device: HostDevice) -> None:
+    """Carry out orders until the referee is gone."""
+    server = _Server(channel, device)
+    orders: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+        "load": server.load,
+        "memory": server.memory,
+        "prepare": server.prepare,
+        "go": server.go,
+        "profile": server.profile,
+    }
+    channel.send({"done": device.facts})
+    while True:
+        order = channel.receive()
+        try:
+            answer: dict[str, Any] = {"done": orders[order["order"]](order)}
+        except ChannelClosedError:
+            raise
+        except BaseException as error:
+            answer = {"fault": _fault(error)}
+        channel.send(answer)
+
+
+def _fault(error: BaseException) -> dict[str, Any]:
+    kind = "misfit" if isinstance(error, UnfitTextError) else "exception"
+    if isinstance(error, NoCompilerError):
+        kind = "no_compiler"
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        kind = "out_of_memory"
+    said = str(error) if kind in ("misfit", "no_compiler") else f"{type(error).__name__}: {error}"
+    return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of_text(error)}
+
+
+def _read(descriptor: int) -> str:
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read().decode()
+
+
+def main() -> None:
+    """The process: serve until the referee hangs up."""
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    module, _, name = sys.argv[2].partition(":")
+    forbid_building()
+    device: HostDevice = getattr(importlib.import_module(module), name)()
+    # What the submission prints is nobody's: nothing reads it, so it must not fill a pipe.
+    nowhere = os.open("/dev/null", os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    try:
+        serve(channel, device)
+    except ChannelClosedError:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

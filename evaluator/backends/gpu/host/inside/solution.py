@@ -1,0 +1,198 @@
+"""A submission's Python text in its own process: carried out, made for a set of sizes, and called on tensors."""
+
+import inspect
+import re
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from evaluator.backends.gpu.host.inside.form import Form
+
+TEXT: Final = "solution.py"
+REFERENCE: Final = "reference.py"
+SEED: Final = 42
+"""What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
+
+
+class UnfitTextError(Exception):
+    """The submission does not fit the problem: the text says how."""
+
+
+class NoCompilerError(Exception):
+    """The submission asks for a compiler: there is none beside it."""
+
+
+def forbid_building() -> None:
+    """Have PyTorch's builders of extensions say that nothing is built here, before a compiler is looked for."""
+    from torch.utils import cpp_extension
+
+    def build(*_: Any, **__: Any) -> None:
+        raise NoCompilerError("C++ that is compiled while it runs")
+
+    cpp_extension.load = cpp_extension.load_inline = build
+
+
+class Tensors:
+    """The tensors of a problem at one set of sizes, in memory that the referee shares."""
+
+    def __init__(self, inputs: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> None:
+        self.inputs, self.outputs = dict(inputs), dict(outputs)
+
+
+def carried_out(text: str, name: str) -> dict[str, Any]:
+    """The names that a text defines; it lies in a file of this name, where the source of functions is looked for."""
+    Path(name).write_text(text, encoding="utf-8")
+    names: dict[str, Any] = {"__name__": Path(name).stem, "__file__": name}
+    exec(compile(text, name, "exec"), names)
+    return names
+
+
+class LoadedText:
+    """One program: what it defines, and what is called at the sizes that it was last made for."""
+
+    def __init__(self, form: Form, text: str, reference: str, device: torch.device) -> None:
+        """Raises whatever the texts raise, and UnfitTextError."""
+        self._form, self._device = form, device
+        self._reference = carried_out(reference, REFERENCE) if reference else None
+        self._names = carried_out(text, TEXT) if text else {}
+        wanted = {"kernelbench": "ModelNew", "triton": "run"}.get(form)
+        if wanted is not None and wanted not in self._names:
+            raise UnfitTextError(f"it defines no {wanted}")
+        self._called: Any = None
+        self._arguments: list[Any] = []
+        self._outputs: list[torch.Tensor] = []
+
+    @torch.no_grad()
+    def prepare(self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:
+        """Make it for these sizes; what is called, in words. Raises whatever it raises, and UnfitTextError."""
+        self._outputs = list(tensors.outputs.values())
+        numbers = {**sizes, **scalars}
+        if self._form == "null":
+            # As much as an answer needs and no more: tensors of the right shapes, with anything in them.
+            made = [torch.zeros_like(one) for one in self._outputs]
+            self._called, self._arguments = (lambda: made), []
+            return "nothing"
+        if self._form == "triton":
+            self._called = self._names["run"]
+            named = {**tensors.inputs, **tensors.outputs}
+            self._arguments, _ = call_arguments(self._called, named, numbers)
+            self._outputs = []  # it writes where it is told to
+            return _in_words("run", self._called)
+        self._called = self._model(sizes)
+        self._arguments, used = call_arguments(self._called.forward, tensors.inputs, numbers)
+        share_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
+        return _in_words("ModelNew.forward", self._called.forward)
+
+    @torch.no_grad()
+    def call(self) -> Any:
+        """Call it. Raises whatever it raises."""
+        return self._called(*self._arguments)
+
+    @torch.no_grad()
+    def deliver(self, returned: Any) -> None:
+        """Copy what it returned to where the referee takes it. Raises UnfitTextError."""
+        if not self._outputs:
+            return
+        found = list(returned) if isinstance(returned, list | tuple) else [returned]
+        if len(found) != len(self._outputs):
+            raise UnfitTextError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
+        for at, (one, place) in enumerate(zip(found, self._outputs, strict=True)):
+            if not isinstance(one, torch.Tensor):
+                raise UnfitTextError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
+            if one.dtype is not place.dtype:
+                raise UnfitTextError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
+            if one.shape != place.shape and not one.numel() == place.numel() == 1:
+                raise UnfitTextError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
+            place.copy_(one.reshape(place.shape))
+
+    def _model(self, sizes: Mapping[str, int]) -> torch.nn.Module:
+        given: Any = []
+        if self._reference is not None:
+            set_sizes(self._reference, sizes)
+            given = self._reference["get_init_inputs"]() if "get_init_inputs" in self._reference else []
+        args, kwargs = (given, {}) if not isinstance(given, dict) else ([], given)
+        if len(args) == 2 and isinstance(args[0], list | tuple) and isinstance(args[1], dict):
+            args, kwargs = args
+        torch.manual_seed(SEED)
+        made = self._names["ModelNew"](*args, **kwargs)
+        return made.to(self._device) if isinstance(made, torch.nn.Module) else made
+
+
+def set_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
+    """Give the constants at the top of a file these values."""
+    for name, value in sizes.items():
+        part = re.fullmatch(r"(.*)_(\d)", name)
+        if name in names:
+            names[name] = value
+        elif part and isinstance(names.get(part[1]), tuple | list) and int(part[2]) < len(names[part[1]]):
+            changed = list(names[part[1]])
+            changed[int(part[2])] = value
+            names[part[1]] = type(names[part[1]])(changed)
+
+
+def call_arguments(
+    function: Any, tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, float]
+) -> tuple[list[Any], list[str]]:
+    """What a function is called with, and the tensors among it: by name, and what has another name by order.
+
+    Raises UnfitTextError.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return list(tensors.values()), list(tensors)
+    plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    named = {one.name for one in plain}
+    free = [name for name in tensors if name not in named]
+    given: list[Any] = []
+    used: list[str] = []
+    for one in plain:
+        if one.name in tensors:
+            used.append(one.name)
+            given.append(tensors[one.name])
+        elif one.name in numbers:
+            given.append(numbers[one.name])
+        elif one.default is not one.empty:
+            given.append(one.default)
+        elif free:
+            used.append(free[0])
+            given.append(tensors[free.pop(0)])
+        else:
+            raise UnfitTextError(f"it takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
+    return given, used
+
+
+def share_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
+    """Let the model's parameters and buffers be inputs of the problem: by name, the others by shape, in order."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    left = dict(inputs)
+    bound: set[str] = set()
+    for by_name in (True, False):
+        for name, one in (*model.named_parameters(), *model.named_buffers()):
+            plain = re.sub(r"[^A-Za-z0-9]", "_", name)
+            for other, tensor in left.items():
+                fits = one.numel() == tensor.numel() and one.dtype is tensor.dtype
+                if name not in bound and fits and (other == plain if by_name else one.shape == tensor.shape):
+                    one.data = left.pop(other).view(one.shape)
+                    bound.add(name)
+                    break
+
+
+def line_of_text(error: BaseException) -> int | None:
+    """The last line of the submission that an error went through."""
+    if isinstance(error, SyntaxError) and error.filename == TEXT:
+        return error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    lines: Sequence[int | None] = [one.lineno for one in frames if one.filename == TEXT]
+    return lines[-1] if lines else None
+
+
+def _in_words(name: str, function: Any) -> str:
+    return f"{name}({', '.join(inspect.signature(function).parameters)})"
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,147 @@
+"""Judging host code on a GPU, in the process that owns it: verified, profiled and timed by the referee's clock."""
+
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import replace
+
+from common.contract import Phase, form_of
+from evaluator.backends.gpu.host.process import HostFaultError
+from evaluator.backends.gpu.host.session import HostRuntime, HostSession, RunnableText
+from evaluator.foreign.learning import origins
+from evaluator.pipeline.gpu.turns import GpuTurns
+from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
+from evaluator.pipeline.referee import HostRequest, HostResult, Stopwatch
+from evaluator.problems.arrays import Rng
+from evaluator.problems.problem import Problem
+from evaluator.seed import Seed
+from evaluator.stages.host.clock import HostRound, host_timing, time_calls
+from evaluator.stages.host.coverage import Coverage, coverage_of, kernels_of_text, ruling_on_coverage
+from evaluator.stages.host.faults import in_words_of_host_code
+from evaluator.stages.host.host_plan import HostPlan, host_plan
+from evaluator.stages.time.measurement import Baseline
+from evaluator.stages.verify.trials import asked_sizes, plan_trials, too_large
+from evaluator.stages.verify.verification import verify
+from evaluator.stages.verify.verified import Verified
+
+_UNPROFILED = Coverage(None, ())
+
+
+def judge_host(
+    request: HostRequest,
+    runtime: HostRuntime,
+    make_rng: Callable[[int], Rng],
+    baseline: Baseline,
+    progress: ProgressCallback,
+    turns: GpuTurns | None = None,
+) -> HostResult:
+    """Verify, profile and time one submission. `turns`: with the other referees of this GPU.
+
+    Raises UsageError, InfrastructureError.
+    """
+    settings, problem = request.settings, request.problem
+    generator = Seed(request.secret).generator()
+    trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
+    rng = make_rng(int(generator.integers(1 << 62)))
+    clock = Stopwatch()
+    plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
+    reference = _reference(problem)
+    compared = baseline_of(problem, reference) if settings.timing else None
+    program = RunnableText(request.form, request.text, reference)
+    with (
+        (turns or GpuTurns(None)).job() as turn,
+        runtime.open(program, compared, foreign=bool(problem.origin)) as session,
+    ):
+        clock.lap("process")
+        try:
+            left_out = too_large(problem, settings, Seed(request.secret).generator())
+            verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
+            verified = in_words_of_host_code(verified)
+        finally:
+            # For timing, and for clearing what memory is free afterwards, the device must be nobody else's.
+            turn.alone()
+        clock.lap("verify")
+        if verified.ruling is not None:
+            return HostResult(verified, verified.ruling, session.entry, phases_s=clock.laps_s)
+        progress(Progress(Phase.PROFILE))
+        coverage = _covered(session, request)
+        clock.lap("profile")
+        ruling = ruling_on_coverage(coverage, settings.min_coverage)
+        found = HostResult(verified, ruling, session.entry, coverage=coverage.share, libraries=coverage.libraries)
+        if ruling is None and compared is None and settings.timing:
+            why = "nothing was timed: the file that states the problem says no way to compute it with PyTorch"
+            found = replace(found, verified=verified.warned((why,)))
+        elif ruling is None and settings.timing:
+            found = _timed(found, plan, session, request, rng, baseline, progress)
+            clock.lap("time")
+    return replace(found, phases_s=clock.laps_s)
+
+
+def _timed(
+    found: HostResult,
+    plan: HostPlan,
+    session: HostSession,
+    request: HostRequest,
+    rng: Rng,
+    baseline: Baseline,
+    progress: ProgressCallback,
+) -> HostResult:
+    settings, problem = request.settings, request.problem
+    sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
+    compared_with = baseline.compared_with(problem)
+    if problem.origin:
+        version = importlib.metadata.version("torch").partition("+")[0]
+        compared_with = f"PyTorch {version} eager: {problem.baseline}"
+
+    def called(done: int) -> None:
+        progress(Progress(Phase.TIME, str(done)))
+
+    try:
+        timed = time_calls(plan, session, sizes, settings, rng, compared_with, baseline.state, called)
+    except HostFaultError as failed:
+        why = f"nothing was timed: the problem's own file fails as a baseline ({failed})"
+        return replace(found, verified=found.verified.warned((why,)))
+    if timed.ruling is not None or timed.times is None:
+        verified = in_words_of_host_code(replace(_failed(found.verified, timed), ruling=timed.ruling))
+        return replace(found, verified=replace(verified, ruling=None), ruling=verified.ruling)
+    timing = host_timing(timed.times)
+    if isinstance(timing, str):
+        return replace(found, verified=found.verified.warned((timing,)))
+    return replace(found, timing=timing)
+
+
+def _failed(verified: Verified, timed: HostRound) -> Verified:
+    """The correctness as a failed timed call leaves it."""
+    correctness = verified.correctness
+    assert correctness is not None
+    failed = {"passed": False, "trials": (*correctness.trials, *timed.trials), "fault": timed.fault}
+    return replace(verified, correctness=correctness.model_copy(update=failed))
+
+
+def _covered(session: HostSession, request: HostRequest) -> Coverage:
+    """What a call's time is spent on; nothing where the process does not say it."""
+    try:
+        return coverage_of(session.spent(request.settings.run_timeout_s), kernels_of_text(request.text))
+    except HostFaultError:
+        return _UNPROFILED
+
+
+def _reference(problem: Problem) -> str:
+    """The file that states the problem, where it says how a model is made; else nothing."""
+    text = origins.load(problem.origin).text if problem.origin else b""
+    return text.decode() if text and form_of(text) == "kernelbench" else ""
+
+
+def baseline_of(problem: Problem, reference: str) -> RunnableText | None:
+    """PyTorch's own way to solve a problem, as a program like a submission's; None where there is none."""
+    if problem.origin:
+        text = f"{reference}\nModelNew = Model\n"
+        return RunnableText("kernelbench", text, reference) if reference else None
+    names = [*(one.name for one in problem.inputs), *problem.example_sizes[0], *(one.name for one in problem.scalars)]
+    return RunnableText(
+        "kernelbench",
+        "import torch\n"
+        "import torch.nn.functional as F\n"
+        "class ModelNew(torch.nn.Module):\n"
+        f"    def forward(self, {', '.join(names)}):\n"
+        f"        return {problem.baseline}\n",
+    )

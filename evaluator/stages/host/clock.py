@@ -1,0 +1,210 @@
+"""The host tier's clock: the referee's, which starts with the word to go and stops when the right answer is there.
+
+Waking another process and taking an answer over cost about the same for every program of the same shapes, so the
+grader's own null submission, which does nothing else, is timed in turns with the submission and the baseline, and
+what it takes is subtracted from both. How far two of its medians may differ for nothing is the clock's resolution: a
+time below it is none. A submission shares a machine with the other two, so both are timed again when its process has
+ended: what it had slowed down would have been to its own good, and the faster of both medians counts.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final, Protocol
+
+import numpy as np
+
+from common.contract import DeviceState, Fault, Phase, Settings, Timing, Trial
+from evaluator.backends.session import Session, SubmissionCall
+from evaluator.errors import Ruling
+from evaluator.problems.arrays import Array, Rng
+from evaluator.problems.problem import Sizes
+from evaluator.stages.host.host_plan import HostPlan
+from evaluator.stages.time.statistics import Measurement, summarise
+from evaluator.stages.time.stopping import StoppingRule, ranks
+from evaluator.stages.verify.examination import POISON, Examination
+from evaluator.stages.verify.trials import PlannedTrial
+
+_WARM_UPS: Final = 3
+_TURNS_AFTER: Final = 15
+"""Of the null submission and the baseline once the submission has ended: enough for a median, a moment's work."""
+_LEAST_US: Final = 0.001
+"""Of a single time less the null's, which noise may make negative: medians alone count."""
+_LOOK_EVERY: Final = 5
+_SHARE: Final = 0.5
+"""Of the run's time limit, what timing may take: a submission slower than its baseline must still get a time."""
+
+
+class HostStand(Session, Protocol):
+    """A session that can also time the null submission and the baseline."""
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there is a program to compare with."""
+
+    def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
+        """What the null submission takes. Raises InfrastructureError."""
+
+    def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
+        """What the baseline takes. Raises InfrastructureError."""
+
+    def end_submission(self) -> None:
+        """End the submission's process; the others can still be timed."""
+
+
+@dataclass(frozen=True)
+class HostTimes:
+    """All times of one evaluation by the referee's clock, µs, in the order in which they were taken."""
+
+    sizes: Mapping[str, int]
+    submission_us: tuple[float, ...]
+    null_us: tuple[float, ...]
+    baseline_us: tuple[float, ...]
+    null_after_us: tuple[float, ...]
+    """When the submission's process had ended."""
+    baseline_after_us: tuple[float, ...]
+    compared_with: str
+    device: DeviceState
+    checked: int
+    """Timed calls whose whole output was verified: all of them."""
+
+    @property
+    def null_median_us(self) -> float:
+        """The lower of both medians."""
+        return min(median(self.null_us), median(self.null_after_us))
+
+    @property
+    def resolution_us(self) -> float:
+        """By how much two medians of the null submission may differ for nothing: 95 % of their difference, and what
+        its two medians do differ by.
+        """
+        apart = abs(median(self.null_us) - median(self.null_after_us))
+        return round(max(apart, math.sqrt(2) * _half_width_us(self.null_us)), 4)
+
+
+@dataclass(frozen=True)
+class HostRound:
+    """What one round of timed calls gave: times, or why there are none."""
+
+    times: HostTimes | None = None
+    ruling: Ruling | None = None
+    trials: tuple[Trial, ...] = ()
+    fault: Fault | None = None
+
+
+def time_calls(
+    plan: HostPlan,
+    session: HostStand,
+    sizes: Sizes,
+    settings: Settings,
+    rng: Rng,
+    compared_with: str,
+    state: Callable[[], DeviceState],
+    progress: Callable[[int], None] = lambda calls: None,
+) -> HostRound:
+    """Call the submission, the null submission and the baseline in turns, each answer verified; the submission's
+    process is ended then. Raises InfrastructureError.
+    """
+    sized_plan = plan.at(sizes, settings.memory_bytes)
+    if isinstance(sized_plan, Ruling):
+        return HostRound(ruling=replace(sized_plan, phase=Phase.LAUNCH))
+    call = sized_plan.host_call
+    assert call is not None
+    problem = plan.problem
+    examination = Examination(plan, session, settings, rng, 0)
+    trial = PlannedTrial(sizes, problem.distributions[0], problem.tolerance, False)
+    rule = StoppingRule.of(settings)
+    until_s = time.monotonic() + _SHARE * settings.run_timeout_s
+    times: list[tuple[float, float, float]] = []
+    inputs: Mapping[str, Array] = {}
+    warm_ups = 0
+    while True:
+        inputs = trial.distribution.draw(rng, sizes)
+        outcome = examination.execute(sized_plan, inputs, POISON, quiet=True)
+        ruling = examination.intact(outcome, trial, inputs)
+        if ruling is None:
+            ruling = examination.judge(trial, inputs, sized_plan.tensors(outcome.contents))
+        if ruling is not None:
+            timed = replace(ruling, phase=Phase.TIME)
+            return HostRound(ruling=timed, trials=tuple(examination.trials), fault=examination.fault)
+        assert outcome.times_us is not None
+        turn = (outcome.times_us[0], session.null_us(call, inputs), session.baseline_us(call, inputs))
+        if warm_ups < _WARM_UPS:
+            warm_ups += 1
+            continue
+        times.append(turn)
+        progress(len(times))
+        late = time.monotonic() > until_s or examination.left_s <= 0
+        if late or len(times) >= settings.max_launches or (not len(times) % _LOOK_EVERY and _known(times, rule)):
+            break
+    session.end_submission()
+    after = [(session.null_us(call, inputs), session.baseline_us(call, inputs)) for _ in range(_TURNS_AFTER)]
+    submission_us, null_us, baseline_us = zip(*times, strict=True)
+    null_after_us, baseline_after_us = zip(*after, strict=True)
+    found = HostTimes(
+        dict(sizes),
+        submission_us,
+        null_us,
+        baseline_us,
+        null_after_us,
+        baseline_after_us,
+        compared_with,
+        state(),
+        len(times),
+    )
+    return HostRound(found, trials=tuple(examination.trials))
+
+
+def _known(times: Sequence[tuple[float, float, float]], rule: StoppingRule) -> bool:
+    null_us = median(one[1] for one in times)
+    return rule.met(_less([one[0] for one in times], null_us), _less([one[2] for one in times], null_us))
+
+
+def host_timing(times: HostTimes) -> Timing | str:
+    """What a verdict says about the speed, or why it says nothing."""
+    null_us, resolution_us = times.null_median_us, times.resolution_us
+    calmer = median(times.baseline_after_us) < median(times.baseline_us)
+    baseline_us = _less(times.baseline_after_us if calmer else times.baseline_us, null_us)
+    submission_us = _less(times.submission_us, null_us)
+    for name, samples in (("submission", submission_us), ("baseline", baseline_us)):
+        if median(samples) <= resolution_us:
+            return (
+                f"nothing is said about the speed: the {name} takes {max(0.0, median(samples)):.3g} us more than the "
+                f"null submission's {null_us:.4g} us, and this clock cannot tell {resolution_us:.3g} us from nothing"
+            )
+    raw_us = median(times.submission_us)
+    measurement = Measurement(
+        sizes=times.sizes,
+        event_us=submission_us,
+        host_us=(raw_us,) * len(submission_us),
+        referee_us=(raw_us,) * len(submission_us),
+        baseline_us=baseline_us,
+        gap_us=0.0,
+        compared_with=times.compared_with,
+        device=times.device,
+        checked_launches=times.checked,
+        notes=(_slowed(times),) if calmer and _slowed(times) else (),
+    )
+    return summarise(measurement, null_us=round(null_us, 4), resolution_us=resolution_us)
+
+
+def _slowed(times: HostTimes) -> str:
+    share = median(times.baseline_us) / median(times.baseline_after_us) - 1
+    if share < 0.05:
+        return ""
+    return (
+        f"Beside the submission's process the baseline took {share:.0%} longer than after its end; what it took then "
+        "counts."
+    )
+
+
+def _less(samples_us: Sequence[float], null_us: float) -> tuple[float, ...]:
+    return tuple(max(_LEAST_US, one - null_us) for one in samples_us)
+
+
+def _half_width_us(samples_us: Sequence[float]) -> float:
+    ordered = np.sort(samples_us)
+    low, high = ranks(len(ordered))
+    return float(ordered[high] - ordered[low]) / 2

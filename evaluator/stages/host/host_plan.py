@@ -1,0 +1,48 @@
+"""What stands for a launch plan where host code runs: one call at each set of sizes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from common.contract import Phase, Status
+from common.launch_plan import LaunchPlan
+from evaluator.backends.session import CallTensor, SubmissionCall
+from evaluator.errors import Ruling
+from evaluator.problems.problem import Problem, Sizes
+from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
+
+
+@dataclass(frozen=True)
+class HostPlan(CheckedPlan):
+    """A plan without steps: what the session is asked for is a call."""
+
+    def at(
+        self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
+    ) -> SizedPlan | Ruling:
+        problem = self.problem
+        roles: tuple[Role, ...] = ("input", "output")
+        buffers = tuple(
+            BufferFacts(tensor.name, role, tensor.dtype, tensor.shape_at(sizes))
+            for role, group in zip(roles, (problem.inputs, problem.outputs), strict=True)
+            for tensor in group
+        )
+        needed = sum(buffer.size_bytes for buffer in buffers)
+        if needed > memory_bytes:
+            return Ruling(
+                Status.INVALID_SUBMISSION,
+                Phase.LAUNCH,
+                f"The problem's own tensors take {needed} bytes, and the memory limit is {memory_bytes}.",
+                "Ask for smaller sizes.",
+            )
+        tensors = tuple(
+            CallTensor(one.name, "input" if one.role == "input" else "output", one.dtype, one.shape)
+            for one in buffers
+        )
+        numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
+        return SizedPlan(buffers, (), SubmissionCall(dict(sizes), numbers, tensors))
+
+
+def host_plan(problem: Problem, arch: str, source_lines: int) -> HostPlan:
+    """The plan for a problem, before it is known what will be called."""
+    nothing = LaunchPlan.model_construct(temporaries=(), steps=())
+    return HostPlan(problem, nothing, "host", "by name, else in order", arch, {}, source_lines)

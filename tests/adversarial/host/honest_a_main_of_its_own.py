@@ -1,0 +1,14 @@
+# problem: relu
+# attack: none: an honest solution
+# expect: passed
+# because: the answer is right, however it comes about
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+if __name__ == "__main__":
+    raise SystemExit(1)

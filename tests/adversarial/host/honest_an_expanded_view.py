@@ -1,0 +1,10 @@
+# problem: vector_add
+# attack: none: an honest solution
+# expect: passed
+# because: the answer is right, however it comes about
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, a, b):
+        return torch.stack([a + b, a])[0]

@@ -1,0 +1,10 @@
+# problem: matmul
+# attack: none: an honest solution
+# expect: passed
+# because: the answer is right, however it comes about
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, a, b):
+        return (a.double() @ b.double()).float()

@@ -1,0 +1,11 @@
+# problem: relu
+# attack: none: an honest solution
+# expect: passed
+# because: the answer is right, however it comes about
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        with torch.inference_mode():
+            return torch.relu(x).clone()

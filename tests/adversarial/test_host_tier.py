@@ -1,0 +1,85 @@
+"""Submissions whose host code runs, one file each: how it ends, and that the next one is graded rightly.
+
+A header says the problem, what is tried, how it must end (`passed|…`) and why. `needs: a pids control group` is for
+what forks without end: without one it is not run here at all, though a process may start threads only then.
+"""
+
+import contextlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "evaluator"))
+
+from host_tier import host_toolbox
+
+from common.contract import Settings, Status, Submission
+from evaluator.pipeline.pipeline import evaluate
+from evaluator.sandbox.host.task_group import TaskGroup
+
+FOLDER = Path(__file__).parent / "host"
+FILES = sorted(FOLDER.glob("*.py"))
+ENDS = {status.value for status in Status} - {"internal_error", "cancelled"}
+NEXT = (FOLDER / "honest_plain.py").read_text()
+
+
+def header(source: str) -> dict[str, str]:
+    return dict(
+        re.findall(r"^# (problem|attack|dialect|expect|because|needs|run_timeout_s): (.*)$", source, re.MULTILINE)
+    )
+
+
+@pytest.fixture(scope="module")
+def toolbox(tmp_path_factory):
+    made = host_toolbox(tmp_path_factory.mktemp("host"))
+    with contextlib.closing(made.gpu.runtime):
+        yield made
+
+
+def graded(toolbox, source, run_timeout_s=30.0):
+    head = header(source)
+    # `always`: what the text does while it is recorded is not what is tried here.
+    settings = Settings(
+        host_tier="always", verification="quick", timing=False, estimate_for=None, run_timeout_s=run_timeout_s
+    )
+    submission = Submission(
+        problem=head["problem"], source=source, dialect=head.get("dialect", "kernelbench"), settings=settings
+    )
+    return evaluate(submission, toolbox)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_host_code_ends_as_it_must_and_the_next_job_is_right(path, toolbox):
+    source = path.read_text()
+    head = header(source)
+    if "needs" in head:
+        group = TaskGroup.made(1)
+        if group is None:
+            pytest.skip(f"there can be no {head['needs'].removeprefix('a ')} here")
+        group.close()
+    verdict = graded(toolbox, source, float(head.get("run_timeout_s", 30)))
+    told = f"{verdict.status} in {verdict.phase}: {verdict.message}\nexpected {head['expect']}: {head['because']}"
+    assert verdict.status.value in head["expect"].split("|"), told
+    assert verdict.compile is not None
+    assert verdict.compile.tier == "host"
+    assert (verdict.reward is None) == (verdict.status is Status.UNSUPPORTED)
+    if verdict.status is not Status.PASSED:
+        assert verdict.hint
+    else:
+        assert verdict.compile.host.times_include
+    # Each evaluation begins with importing PyTorch: the others of the list are graded after this one as well.
+    if verdict.status not in (Status.PASSED, Status.INCORRECT, Status.INVALID_SUBMISSION):
+        following = graded(toolbox, NEXT)
+        assert following.status is Status.PASSED, f"the next job: {following.status}: {following.message}"
+
+
+def test_the_corpus_says_what_each_file_tries():
+    heads = {path.stem: header(path.read_text()) for path in FILES}
+    assert sum(name.startswith("honest") for name in heads) >= 25
+    assert sum(not name.startswith("honest") for name in heads) >= 40
+    for name, head in heads.items():
+        assert head.keys() >= {"problem", "attack", "expect", "because"}, name
+        assert ENDS.issuperset(head["expect"].split("|")), name
+        assert head["expect"] in ("passed", "unsupported") or not name.startswith("honest"), name

@@ -1,0 +1,30 @@
+# problem: vector_add
+# style: a stream of its own that waits for the current one, and the other way round
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def part(x_ptr, c_ptr, n, FIRST: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    if not FIRST:
+        x += tl.load(c_ptr + offs, mask=mask)
+    tl.store(c_ptr + offs, x, mask=mask)
+
+
+side = torch.cuda.Stream()
+
+
+def run(a, b, c, n):
+    grid = (triton.cdiv(n, 512),)
+    main = torch.cuda.current_stream()
+    side.wait_stream(main)
+    with torch.cuda.stream(side):
+        part[grid](a, c, n, True, BLOCK=512)
+        done = torch.cuda.Event()
+        done.record()
+    main.wait_event(done)
+    part[grid](b, c, n, False, BLOCK=512)
