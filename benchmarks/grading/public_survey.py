@@ -210,6 +210,11 @@ def _report(rows: Sequence[Row], pairs: int) -> bool:
             "share_lifted": total["lifted"] / max(len(rows), 1),
             "share_lifted_of_what_can_be": total["lifted"] / max(len(rows) - cannot, 1),
             "false_verdicts": len(false),
+            **{
+                f"{form.replace('-', '_')}_{name}": counted[name]
+                for form, counted in sorted(by_form.items())
+                for name in ("pairs", "lifted", "judged", "passed")
+            },
         },
         {"pairs": (">=", 200), "false_verdicts": ("<=", 0)},
         details={

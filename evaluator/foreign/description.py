@@ -44,6 +44,8 @@ class TensorFacts:
     """Whether the file makes the same contents under every seed; of one value everywhere it is drawn all the same."""
     instead: DrawnAs | None = None
     """How contents like these could be drawn, where they are `fixed` and no whole numbers."""
+    is_bool: bool = False
+    """Whether the file has them as `torch.bool`."""
 
     @property
     def size_bytes(self) -> int:

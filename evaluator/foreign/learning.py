@@ -447,7 +447,7 @@ def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool =
 
 
 def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
-    return tuple(Tensor(facts.name, varied.shapes[facts.name], facts.dtype) for facts in listed)
+    return tuple(Tensor(facts.name, varied.shapes[facts.name], facts.dtype, facts.is_bool) for facts in listed)
 
 
 def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:

@@ -31,6 +31,8 @@ class Tensor:
     name: str
     shape: tuple[str, ...]
     dtype: DType = DType.FLOAT32
+    is_bool: bool = False
+    """Whether its bytes are zeros and ones that PyTorch has as its own type `bool`."""
 
     def shape_at(self, sizes: Sizes) -> tuple[int, ...]:
         """The extents at `sizes`."""

@@ -396,4 +396,5 @@ def _hardly_moved(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _described(name: str, tensor: torch.Tensor, draw: Draw, kind: str) -> dict[str, Any]:
     shape = list(tensor.shape) or [1]
-    return {"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape, "draw": draw, "kind": kind}
+    facts = {"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape, "draw": draw, "kind": kind}
+    return {**facts, "is_bool": True} if tensor.dtype is torch.bool and kind != "output" else facts

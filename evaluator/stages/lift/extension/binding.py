@@ -32,6 +32,7 @@ SCALAR_TYPES: Final = {
     DType.UINT64: 29,
 }
 """Numbers of c10::ScalarType."""
+_BOOL: Final = 11
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:=[^,]*)?\Z")
 _ENTRY: Final = "forward"
 _WORDS: Final = {"t": "a tensor", "i": "an integer", "f": "a floating-point number", "b": "a bool", "s": "a text"}
@@ -93,7 +94,8 @@ class ExtensionBinding:
                 elif name in tensors:
                     shape = tensors[name].shape_at(sizes)
                     buffer = each_set * len(tensors) + list(tensors).index(name)
-                    place = (buffer, SCALAR_TYPES[tensors[name].dtype], *shape)
+                    kind = _BOOL if tensors[name].is_bool else SCALAR_TYPES[tensors[name].dtype]
+                    place = (buffer, kind, *shape)
                     lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
                 else:
                     lines.append(_number(parameter, numbers[name]))

@@ -155,7 +155,12 @@ class Solution:
     def _asked(self, sizes: Sizes, scalars: Scalars) -> dict[str, object]:
         numbers = {one.name: scalars.get(one.name, one.value) for one in self.problem.scalars}
         inputs = [
-            {"name": one.name, "shape": one.shape_at(sizes), "type": str(one.dtype)} for one in self.problem.inputs
+            {
+                "name": one.name,
+                "shape": one.shape_at(sizes),
+                "type": "bool" if one.is_bool else str(one.dtype),
+            }
+            for one in self.problem.inputs
         ]
         tensors = len(self.problem.inputs) + len(self.problem.outputs)
         firsts = [tensors * each_set for each_set in TENSORS_OF_CALLS]

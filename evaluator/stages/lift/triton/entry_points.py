@@ -13,8 +13,8 @@ from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
 MODEL: Final = "ModelNew"
-ENTRIES: Final = ("run", "solve", "solution", "kernel_function")
-"""What is called: the first of these that a text defines. LeetGPU calls `solve`, KernelAgent `kernel_function`."""
+ENTRIES: Final = ("run", "solve", "solution")
+"""What is called: the first of these that a text defines. LeetGPU calls `solve`."""
 _IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
 _KERNEL: Final = re.compile(r"^[ \t]*@[ \t]*(?:triton[ \t]*\.[ \t]*)?(?:jit|autotune|heuristics)\b", re.MULTILINE)
 _MODEL: Final = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)

@@ -12,12 +12,12 @@ class Model(nn.Module):
         self.features = features
         self.scale = nn.Parameter(torch.randn(scale_shape))
 
-    def forward(self, x):
-        return x * self.scale
+    def forward(self, x, mask):
+        return x * mask * self.scale
 
 
 def get_inputs():
-    return [torch.randn(batch, features)]
+    return [torch.randn(batch, features), torch.randint(0, 2, (batch, features)).bool()]
 
 
 def get_init_inputs():
