@@ -193,10 +193,13 @@ class HostDeviceSide:
 
     device = "evaluator.backends.gpu.host.inside.cuda:HostCudaDevice"
 
-    def __init__(self) -> None:
+    @functools.cached_property
+    def _scratch(self) -> torch.Tensor:
+        """Three times the cache, and never less than three times 16 MiB, as before each launch of a plan; made when
+        there is host code to time.
+        """
         l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-        # As much as three times the cache, and never less than three times 16 MiB, as before each launch of a plan.
-        self._scratch = torch.zeros(3 * max(l2_bytes, 16 << 20) // 4, dtype=torch.int32, device="cuda")
+        return torch.zeros(3 * max(l2_bytes, 16 << 20) // 4, dtype=torch.int32, device="cuda")
 
     def memory(self, size_bytes: int) -> DeviceMemory:
         return DeviceMemory(size_bytes)
