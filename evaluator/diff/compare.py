@@ -151,6 +151,8 @@ def _said(verdict: Verdict) -> str:
     if seen is None:
         return verdict.message
     quick = ["Verified quickly, at no size above the published ones."] if seen.verification == "quick" else []
+    ran = verdict.compile.host if verdict.compile else None
+    quick += [f"Its host code ran ({ran.entry})."] if ran is not None else []
     return " ".join((verdict.message, *quick, *(f"Warning: {hazard.message}." for hazard in seen.hazards)))
 
 
@@ -179,7 +181,12 @@ def _measured(verdict: Verdict) -> Iterator[_Row]:
         estimate.latency_us if estimate else None,
     )
     timing = verdict.timing
-    yield "measured time", "us", "less", timing.latency_us if timing else None
+    # A time by the referee's clock has the host code in it: it is no measure for one of kernels alone.
+    by_referee = timing is not None and timing.clock == "referee"
+    yield "measured time", "us", "less", timing.latency_us if timing and not by_referee else None
+    yield "measured time, host code included", "us", "less", timing.latency_us if timing and by_referee else None
+    coverage = verdict.profile.coverage if verdict.profile else None
+    yield "time in own kernels", "of all", "neither", coverage
     yield (
         "measured speedup",
         f"over {timing.compared_with}" if timing else "",

@@ -112,6 +112,7 @@ NOT_RUN = {
     ],
     "code.md": ["takes minutes to hours"],
     "foreign_problems.md": ["needs a GPU", "needs files of others"],
+    "host_tier.md": ["needs a GPU"],
     "on-a-gpu.md": ["needs a GPU"],
     "operators.md": [
         "stays in the foreground",

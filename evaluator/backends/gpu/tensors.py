@@ -193,10 +193,13 @@ class HostDeviceSide:
 
     device = "evaluator.backends.gpu.host.inside.cuda:HostCudaDevice"
 
-    def __init__(self) -> None:
+    @functools.cached_property
+    def _scratch(self) -> torch.Tensor:
+        """Three times the cache, and never less than three times 16 MiB, as before each launch of a plan; made when
+        there is host code to time.
+        """
         l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-        # As much as three times the cache, and never less than three times 16 MiB, as before each launch of a plan.
-        self._scratch = torch.zeros(3 * max(l2_bytes, 16 << 20) // 4, dtype=torch.int32, device="cuda")
+        return torch.zeros(3 * max(l2_bytes, 16 << 20) // 4, dtype=torch.int32, device="cuda")
 
     def memory(self, size_bytes: int) -> DeviceMemory:
         return DeviceMemory(size_bytes)
@@ -209,20 +212,31 @@ class HostDeviceSide:
             driver.forbid_persisting_l2()
             driver.reset_persisting_l2()
         except driver.DriverError as error:
-            raise GpuError(
-                f"Lines that persist in the L2 could not be taken away ({error}).", "Try again."
-            ) from error
+            if error.name not in _NOTHING_PERSISTS:
+                message = f"Lines that persist in the L2 could not be taken away ({error})."
+                raise GpuError(message, "Try again.") from error
         self._scratch.max()
 
     def clear(self) -> None:
         torch.cuda.empty_cache()
-        left = free_bytes() - _KEPT_FREE_BYTES
-        if left > 0:
-            torch.empty(left, dtype=torch.uint8, device="cuda").zero_()
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()
+        held: list[torch.Tensor] = []
+        size = free_bytes() - _KEPT_FREE_BYTES
+        while size >= _LEAST_CLEARED_BYTES:
+            try:
+                held.append(torch.zeros(size, dtype=torch.uint8, device="cuda"))
+            except torch.OutOfMemoryError:  # in pieces, or taken meanwhile
+                size //= 2
+            else:
+                size = min(size, free_bytes() - _KEPT_FREE_BYTES)
+        torch.cuda.synchronize()
+        held.clear()
+        torch.cuda.empty_cache()
 
 
+_NOTHING_PERSISTS = ("CUDA_ERROR_UNSUPPORTED_LIMIT", "CUDA_ERROR_NOT_SUPPORTED")
+"""What the driver says of a device whose L2 keeps no lines by request."""
+_LEAST_CLEARED_BYTES = 64 << 20
+"""Smaller pieces of free memory are not looked for: each costs a call that fails."""
 _KEPT_FREE_BYTES = 1 << 30
 """What is not cleared of the device's free memory, so that contexts which are being made meanwhile find some."""
 

@@ -37,8 +37,8 @@ def unrecorded(job: GradingJob) -> Ending | None:
 
 
 def could_take(job: GradingJob, backend: str, ending: Ending) -> bool:
-    """Whether the host tier would judge what ended so."""
-    return _source_of(ending) is not None and not_permitted(job, backend) is None
+    """Whether the host tier may judge what ended so; whether it may run is for the machine with the GPU to say."""
+    return _source_of(ending) is not None and job.submission.settings.host_tier != "off" and backend == "gpu"
 
 
 def not_permitted(job: GradingJob, backend: str) -> str | None:

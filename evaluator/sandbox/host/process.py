@@ -11,7 +11,8 @@ be signalled, traced or found in /proc.
 Not promised: the program runs as the grader's own user, distinguished only by those two. It can ask whether a
 file exists, how large it is and where a link leads. A job with devices is left its sockets, its files and /proc,
 because nobody knows what a driver opens. A program that never stops forking into new process groups is ended by a
-race, which the warden wins only slowly where the kernel does not count processes (root).
+race, which the warden wins only slowly where the kernel does not count processes (root); unless its tasks are bounded
+(`Job.bounded_tasks`): by a pids control group, or to threads alone.
 """
 
 import os

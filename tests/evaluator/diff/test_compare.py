@@ -7,8 +7,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from sample_verdicts import passed_on_gpu
 
-from common.contract import Settings, Status, Submission
+from common.contract import HostRun, Settings, Status, Submission
 from evaluator.cli import diff
 from evaluator.cli.main import main
 from evaluator.diff.compare import Quantity, _lines, compare, grade_both
@@ -199,3 +200,19 @@ def test_two_files_that_name_no_problem_ask_for_one(run, tmp_path):
     result = run("none.cu", "other.cu")
     assert result.exit_code == 2
     assert "Which problem?" in result.output
+
+
+def test_times_of_two_tiers_are_not_compared():
+    kernels = passed_on_gpu()
+    timing = kernels.timing.model_copy(update={"clock": "referee", "null_us": 100.0, "resolution_us": 1.0})
+    ran = HostRun(entry="ModelNew.forward(x)", why="it calls an operator")
+    compilation = kernels.compile.model_copy(update={"tier": "host", "host": ran})
+    host = kernels.model_copy(update={"timing": timing, "compile": compilation})
+    found = compare(("one", "x", kernels), ("other", "x", host))
+    times = {one.name: (one.before, one.after) for one in found.quantities if one.name.startswith("measured time")}
+    latency_us = kernels.timing.latency_us
+    assert times == {
+        "measured time": (latency_us, None),
+        "measured time, host code included": (None, latency_us),
+    }
+    assert found.after.message.endswith("Its host code ran (ModelNew.forward(x)).")

@@ -46,7 +46,7 @@ def forbid_persisting_l2() -> None:
     A reset alone leaves the share, and what is loaded next by such a request persists again.
     """
     limit = driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
-    _checked("cuCtxSetLimit", (*driver.cuCtxSetLimit(limit, 0), None))
+    _checked("cuCtxSetLimit", driver.cuCtxSetLimit(limit, 0))
 
 
 def _properties(device: int) -> Any:
