@@ -23,8 +23,8 @@ def texts_of(job: GradingJob, source: str, dialect: Dialect) -> tuple[ExtensionT
     """What is to be compiled for a submission. Raises LiftRefusedError, InfrastructureError."""
     if dialect == "torch-extension":
         # nvcc reads headers three times; what uses nothing of it need not go through it.
-        parts = ((), (source,)) if _OF_CUDA.search(source) else ((source,), ())
-        return (ExtensionText(_NAME, *parts, whole=True),)
+        cpp, cuda = ((), (source,)) if _OF_CUDA.search(source) else ((source,), ())
+        return (ExtensionText(_NAME, cpp, cuda, whole=True),)
     if dialect != "kernelbench" or not _COMPILES.search(source):
         return ()
     found = Solution(source, job.problem, job.submission.settings, job.toolbox.sandbox).compiled_texts()

@@ -28,12 +28,16 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
 
 _RULES: Final = "extension 1"
+_NARROW_S: Final = 100.0
+"""For one that does not: on one slow core the headers that it names take a sixth of that."""
 _FULL_S: Final = 300.0
 """For a text that needs all of PyTorch's headers: they alone take a minute and a half of one slow core."""
 _MAX_LIBRARY_BYTES: Final = 64 << 20
 _MAX_OBJECT_BYTES: Final = 256 << 20
 _FAST_MATH: Final = re.compile(r"--?use_fast_math")
 _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
+_SYNTAX: Final = re.compile(r"error:[^\n]*\bexpected (?:an? )?(?:[‘'\"][;,)}\]][’'\"]|expression|primary-expression)")
+"""A first error that no header would have spared: all other ones may be for want of one."""
 _CPP, _CUDA = "main.cpp", "cuda.cu"
 
 
@@ -116,10 +120,10 @@ class ExtensionBuild:
         self.spent_s += float(made.get(SPARED_S, b"0"))
         return BuiltLibrary(self.text.key, self.text.name, made["library"])
 
-    def objects(self) -> dict[str, bytes]:
-        """The object files, by the unit that each is of. Raises LiftRefusedError, InfrastructureError."""
+    def compiled(self, name: str) -> bytes:
+        """The object file of one unit. Raises LiftRefusedError, InfrastructureError."""
         try:
-            return {name: self._compiled(name, unit) for name, unit in self.text.units().items()}
+            return self._compiled(name, self.text.units()[name])
         except _UncacheableError as ended:
             raise ended.refusal from None
 
@@ -162,12 +166,14 @@ class ExtensionBuild:
 
     def _compiled(self, name: str, unit: str) -> bytes:
         narrow = with_narrow_includes(unit)
+        run: JobResult | None = None
         if narrow != unit:
             header = narrow_header(unit, self.torch.root / "include").encode()
-            run = self._run(name, {name: narrow.encode(), NAME: header})
+            run = self._run(name, {name: narrow.encode(), NAME: header}, _NARROW_S)
             if run.exit_code == 0 and "unit.o" in run.files:
                 return run.files["unit.o"]
-        run = self._run(name, {name: unit.encode()}, _FULL_S)
+        if run is None or _may_want_headers(run):
+            run = self._run(name, {name: unit.encode()}, _FULL_S)
         if run.exit_code == 0 and "unit.o" in run.files:
             return run.files["unit.o"]
         if run.timed_out:
@@ -231,7 +237,7 @@ class ExtensionBuild:
         )
         return self._limited(job, 60.0, _MAX_LIBRARY_BYTES)
 
-    def _run(self, name: str, files: Mapping[str, bytes], limit_s: float = 0.0) -> JobResult:
+    def _run(self, name: str, files: Mapping[str, bytes], limit_s: float) -> JobResult:
         toolchain = self.toolchain
         nvcc = (str(toolchain.nvcc), *self._cuda_flags, "-ccbin", str(toolchain.host_compiler))
         compiler = nvcc if name == _CUDA else (str(toolchain.host_compiler), *self._cpp_flags)
@@ -242,7 +248,7 @@ class ExtensionBuild:
             readable=self._readable,
             environment={"LC_ALL": "C"},
         )
-        return self._limited(job, limit_s or self.settings.compile_timeout_s, _MAX_OBJECT_BYTES)
+        return self._limited(job, limit_s, _MAX_OBJECT_BYTES)
 
     @cached_property
     def _readable(self) -> tuple[Path, ...]:
@@ -263,6 +269,13 @@ def ruling_of(refusal: LiftRefusedError) -> Ruling:
     ruling = refusal.ruling
     compiles = ruling.status in (Status.COMPILE_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
     return replace(ruling, phase=Phase.COMPILE) if compiles else ruling
+
+
+def _may_want_headers(run: JobResult) -> bool:
+    if not refused(run):
+        return True  # it met a limit, or broke down
+    first = re.search(r"[^\n]*error[^\n]*", said(run))
+    return first is None or _SYNTAX.search(first[0]) is None
 
 
 def _first_error(words: str) -> str:

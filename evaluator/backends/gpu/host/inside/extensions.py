@@ -81,4 +81,4 @@ class PrebuiltModules:
         """Have `load_inline` find what is here."""
         from torch.utils import cpp_extension
 
-        cpp_extension.load_inline = self.load_inline
+        cpp_extension.load_inline = self.load_inline  # type: ignore[assignment]
