@@ -49,6 +49,8 @@ class Binding:
     """In words."""
     initial: tuple[tuple[str, str], ...] = ()
     """Inputs whose contents an output has before the function is called, and that output; no name is zeros."""
+    keywords: tuple[str, ...] = ()
+    """Of Python: what is passed by its own name, behind what stands in `names`."""
 
 
 _WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}

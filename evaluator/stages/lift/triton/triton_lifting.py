@@ -106,7 +106,7 @@ class LiftedPython:
                 "Nothing is wrong with it. It was not judged there, so there is no reward.",
             )
         outputs = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
-        returned = None if outputs.keys() & set(self.binding.names) else outputs
+        returned = None if outputs.keys() & {*self.binding.names, *self.binding.keywords} else outputs
         recordings = self._named(one.first), self._named(one.second)
         calls = RepeatedCalls(self.problem, self.entries, self.uses, *recordings, self.binding.initial, returned)
         return calls.plan(again=sizes not in self.published)
