@@ -141,8 +141,8 @@ def _keywords(problem: Problem, entry: PythonEntry) -> tuple[str, ...]:
             f"{', '.join(problem.parameter_names)}.",
             f"Write it as `{expected_python(problem, entry.name)}`.",
         )
-    named = (one.name for one in (*problem.inputs, *problem.scalars) if one.name in entry.defaulted)
-    return (*entry.keywords, *named)
+    given = [*(one.name for one in problem.inputs), *(one.name for one in problem.scalars)]
+    return (*entry.keywords, *(name for name in given if name in entry.defaulted))
 
 
 def _in_order(
