@@ -45,8 +45,9 @@ ENTRIES = (
     *(Entry(name, f"{name}(float*, float*, float*)", POINTERS) for name in ("use", "change", "look_up")),
     Entry("make", "make(float*)", POINTERS[:1]),
 )
-KEPT, TABLE = 4, 5
-"""Buffers behind those of both sets of tensors: memory that is kept over calls, and a variable of the module."""
+KEPT, TABLE, MORE = 4, 5, 6
+"""Buffers behind those of both sets of tensors: memory that is kept over calls, a variable of the module, and more
+memory."""
 ZERO = {"data": "00", "stream": 0}
 
 
@@ -56,6 +57,7 @@ def plan(each, before=lambda address: [], again=False):
     for base in (1 << 39, 1 << 40):
         buffers = [{"base": (number + 1) * base + 4096, "bytes": 64} for number in range(5)]
         buffers.append({"base": 6 * base + 4096, "bytes": 16, "variable": "table"})
+        buffers.append({"base": 7 * base + 4096, "bytes": 64})
 
         def address(number, buffers=buffers):
             return buffers[number]["base"]
@@ -104,6 +106,22 @@ def test_a_kernel_that_makes_a_table_is_launched_before_and_what_reads_tensors_i
         ]
     )
     assert told(packed) == [("use", "x", "scratch1", "y")]
+
+
+def test_a_launch_on_what_an_earlier_one_made_of_a_tensor_is_not_launched_before():
+    """As the middle one of three, on partial results in memory that is kept."""
+
+    def each(number, x, y, at):
+        return [launch("change", x, at(KEPT), at(KEPT)), launch("use", at(KEPT), at(KEPT), at(MORE)), last(x, y, at)]
+
+    def last(x, y, at):
+        return launch("use", x, at(MORE), y)
+
+    assert told(plan(each, again=True)) == [
+        ("change", "x", "scratch1", "scratch1"),
+        ("use", "scratch1", "scratch1", "scratch2"),
+        ("use", "x", "scratch2", "y"),
+    ]
 
 
 def test_a_variable_counts_where_a_kernel_uses_it():
