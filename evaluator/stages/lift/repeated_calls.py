@@ -8,7 +8,8 @@ that needs them is found to be wrong.
 
 Memory that was prepared and that the call changes again is state from call to call (a counter that kernels reset, an
 accumulator that they do not). A plan with the preparation before it would always meet it fresh. So there the call is
-carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets.
+carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets. How many
+steps come before the call itself is noted, so that it can be carried out once more by itself, on the same tensors.
 """
 
 from collections import defaultdict
@@ -123,7 +124,8 @@ class RepeatedCalls:
         orders = reader.orders()
         before = reader.prepare(prepared)
         more: list[Temporary] = []
-        if again and needs.changed & keys:
+        changes = bool(needs.changed & keys)
+        if again and changes:
             stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
             before += [*filled, *_renamed(steps, stand_ins)]
             if len(before) + len(steps) > MAX_RECORDED_STEPS:
@@ -141,7 +143,8 @@ class RepeatedCalls:
             )
             for order in orders
         ]
-        return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved)})
+        prepared = len(before) if changes else 0
+        return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved), "prepared": prepared})
 
     def _read(self, number: int) -> tuple["_Reader", list[Step]]:
         many = len(self.tensors)
