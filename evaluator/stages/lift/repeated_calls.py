@@ -95,16 +95,16 @@ class RepeatedCalls:
         second: Recording,
         initial: Sequence[tuple[str, str]] = (),
         returned: Mapping[str, tuple[int, ...]] | None = None,
+        adds: bool = True,
     ) -> None:
         """`uses` are those of the entries. `initial`: before each call the second of two tensors is a copy of the
-        first, or zeros where that has no name. `returned`: the shapes of outputs that the host code has to return.
+        first, or zeros where that has no name; these only if the source `adds` to memory, or the first kernel that
+        uses the output may look at it: to fill what is overwritten would cost time. `returned`: the shapes of outputs
+        that the host code has to return.
         """
         self.problem, self.entries, self.uses, self.returned = problem, entries, uses, returned
         self.first, self.second = first, second
         self.tensors = [*problem.inputs, *problem.outputs]
-        self.initial = [
-            Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
-        ]
         begins = [one.first_step for one in first.calls]
         if len(begins) <= _LAST or len(first.buffers) < 2 * len(self.tensors):
             raise unstable("it is not called as often as it should be")
@@ -113,6 +113,23 @@ class RepeatedCalls:
         if begins != sorted(begins) or begins[-1] > len(first.steps):
             raise unstable("its calls do not follow one another")
         self.begins = begins
+        self.initial = [
+            Copy(source=source, target=target) if source else Fill(target=target)
+            for source, target in initial
+            if source or adds or self._looks_at(target)
+        ]
+
+    def _looks_at(self, output: str) -> bool:
+        """Whether the first kernel of a call that uses this output may read what is there."""
+        number = [tensor.name for tensor in self.tensors].index(output)
+        for one, other in self._pairs(0, self.begins[1]):
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+                launched = self._launched(one, other)
+                if number in launched.used:
+                    return number in launched.read
+            elif isinstance(one, RecordedFill) and self._held(one.fill) == number:
+                return False
+        return False
 
     def plan(self, again: bool) -> RecordedLaunchPlan:
         """The plan of any later call. `again`: whether to carry out one that changes what was prepared twice."""

@@ -51,7 +51,7 @@ memory."""
 ZERO = {"data": "00", "stream": 0}
 
 
-def plan(each, before=lambda address: [], again=False):
+def plan(each, before=lambda address: [], again=False, **more):
     """Of `each(number, x, y, address)`, the steps of a call, and of `before`, those of initialisers."""
     found = []
     for base in (1 << 39, 1 << 40):
@@ -68,7 +68,7 @@ def plan(each, before=lambda address: [], again=False):
             steps = steps + each(number, address(2 * tensors), address(2 * tensors + 1), address)
         told = {"buffers": buffers, "steps": steps, "streams": 1, "calls": calls}
         found.append(recording_of(json.dumps(told).encode()))
-    return RepeatedCalls(RELU, ENTRIES, MemoryUses(PTX), *found).plan(again)
+    return RepeatedCalls(RELU, ENTRIES, MemoryUses(PTX), *found, **more).plan(again)
 
 
 def launch(kernel, *addresses):
@@ -154,6 +154,14 @@ def test_what_was_prepared_and_is_changed_is_met_as_a_call_leaves_it():
         ("x_before", (16,)),
         ("y_before", (16,)),
     ]
+
+
+def test_an_output_of_zeros_is_filled_where_the_first_kernel_that_uses_it_looks_there():
+    zeros = {"initial": (("", "y"),), "adds": False}
+    looks = plan(lambda number, x, y, at: [launch("use", x, y, y)], **zeros)
+    assert told(looks) == [("fill", "y"), ("use", "x", "y", "y")]
+    overwrites = plan(lambda number, x, y, at: [launch("use", x, x, y), launch("use", x, y, y)], **zeros)
+    assert [step[0] for step in told(overwrites)] == ["use", "use"]
 
 
 def test_what_each_call_zeroes_itself_needs_no_preparation():
