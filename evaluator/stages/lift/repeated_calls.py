@@ -8,7 +8,8 @@ that needs them is found to be wrong.
 
 Memory that was prepared and that the call changes again is state from call to call (a counter that kernels reset, an
 accumulator that they do not). A plan with the preparation before it would always meet it fresh. So there the call is
-carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets. How many
+carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets; and where
+calls take buffers in turn, with the call before it in between. How many
 steps come before the call itself is noted, so that it can be carried out once more by itself, on the same tensors.
 """
 
@@ -137,14 +138,19 @@ class RepeatedCalls:
         judged = self._judged(plans)
         reader, steps = self._read(judged)
         needs = self._needs(judged)
-        prepared, keys = self._preparation(judged, needs)
+        pairs, keys = self._preparation(judged, needs)
         orders = reader.orders()
-        before = reader.prepare(prepared)
         more: list[Temporary] = []
         changes = bool(needs.changed & keys)
+        in_turn = changes and judged == _LAST and self._in_turn(keys)
+        earlier: list[Step] = []
+        if again and in_turn:
+            pairs, _ = self._preparation(_LAST - 1, _Needs(needs.held | self._needs(_LAST - 1).held))
+            earlier = [*self.initial, *reader.prepare([*self._pairs(self.begins[_LAST - 1], self.begins[_LAST])])]
+        before = reader.prepare(pairs)
         if again and changes:
             stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
-            before += [*filled, *_renamed(steps, stand_ins)]
+            before += [*filled, *_renamed([*steps, *earlier], stand_ins)]
             if len(before) + len(steps) > MAX_RECORDED_STEPS:
                 raise LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -160,8 +166,37 @@ class RepeatedCalls:
             )
             for order in orders
         ]
-        prepared = len(before) if changes else 0
+        prepared = len(before) if changes and not in_turn else 0
         return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved), "prepared": prepared})
+
+    def _in_turn(self, keys: set[Held]) -> bool:
+        """Whether the last two calls use different ones of buffers that were prepared, as two that take turns.
+
+        Then a call like the last comes behind one like that before it, and not behind itself. Raises LiftRefusedError
+        where not all of them were prepared.
+        """
+        uses = [self._addressed(number) for number in (_LAST - 1, _LAST)]
+        others = {held for pair in zip(*uses, strict=False) if pair[0] != pair[1] for held in pair}
+        if not others & keys:
+            return False
+        if others & set(uses[0]) & set(uses[1]) - keys:
+            raise LiftRefusedError(
+                Status.UNSUPPORTED,
+                "The host code takes buffers in turn from call to call, and has not prepared all of them. A plan is "
+                "one for all calls.",
+                "Initialise all of them alike at first. It was not judged, so there is no reward.",
+            )
+        return True
+
+    def _addressed(self, number: int) -> list[int]:
+        """The buffers that the arguments of a call's launches are in, one after another."""
+        end = [*self.begins, len(self.first.steps)][number + 1]
+        return [
+            held
+            for one, other in self._pairs(self.begins[number], end)
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch)
+            for _, _, held in self._whole.addresses(one, other)
+        ]
 
     def _read(self, number: int) -> tuple["_Reader", list[Step]]:
         many = len(self.tensors)
@@ -180,7 +215,7 @@ class RepeatedCalls:
                 reader.plan([])
             return (), ()
         plan = reader.plan(steps)
-        return plan.steps, plan.temporaries
+        return plan.steps, tuple(sorted(plan.temporaries, key=lambda one: one.name))
 
     def _judged(self, plans: Sequence[tuple[tuple[Step, ...], tuple[Temporary, ...]]]) -> int:
         """The call that all later ones are like; where they differ in how much they do, the one that does least."""
