@@ -14,7 +14,7 @@ from typing import Any
 import click
 import httpx
 
-from common.contract import Status, Submission
+from common.contract import Settings, Status, Submission
 from common.health import HealthCheck
 from evaluator import __version__
 from evaluator.backends.gpu.device.health import Gpu, GpuState, device_state, driver_fault, gpus, lost
@@ -30,6 +30,8 @@ from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.terminal import printable
 from evaluator.sandbox.selftest import probe_sandbox
 from evaluator.settings import MachineSettings, ServiceSettings
+from evaluator.stages.host.permission import why_not_here
+from evaluator.stages.host.torch_package import find_torch
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.python_runs import check_recorder
 from evaluator.stages.lift.triton.triton_package import find_triton
@@ -282,9 +284,28 @@ def _gpu(toolbox: Toolbox) -> Iterator[HealthCheck]:
     yield _gpu_packages()
     yield _finding("GPU compiler", lambda: _gpu_compiler(toolbox, found))
     yield _finding("GPU referee", lambda: _gpu_referee(toolbox))
+    yield _finding("host tier", lambda: host_tier(toolbox))
     yield _profiler()
     yield _sanitizer()
     yield _containers()
+
+
+def host_tier(toolbox: Toolbox) -> HealthCheck:
+    """Whether host code of a submission may run beside the GPU, and what is missing to compile its C++."""
+    word = toolbox.settings.host_tier
+    reason = why_not_here(Settings(host_tier="allowed"), word, "gpu", toolbox.sandbox.promises)
+    if reason is not None:
+        return HealthCheck(
+            "host tier", None, f"host code does not run: {reason}", "docs/host_tier.md says when it does."
+        )
+    try:
+        torch = find_torch()
+    except LiftRefusedError as refusal:
+        return HealthCheck("host tier", None, f"host code runs, but for C++: {refusal.ruling.message}")
+    built = f"CUDA {torch.cuda}" if torch.cuda else "without CUDA, so that CUDA extensions are not compiled"
+    return HealthCheck(
+        "host tier", True, f"host code may run (ASSAY_HOST_TIER={word}); C++ for PyTorch {torch.version}, {built}"
+    )
 
 
 def _profiler(root: Path = Path("/")) -> HealthCheck:

@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 from common.contract import Settings, Timing
 from common.contract.counters import Evidence
 from common.wire import BYTES_AS_BASE64, Json
+from evaluator.backends.gpu.host.process import BuiltLibrary, ExtensionCall
 from evaluator.backends.session import Program
 from evaluator.errors import Ruling
 from evaluator.pipeline.progress import ProgressCallback
@@ -70,7 +71,7 @@ class JudgeResult:
         return _results.load(text)
 
 
-HostForm: TypeAlias = Literal["kernelbench", "triton"]
+HostForm: TypeAlias = Literal["kernelbench", "triton", "torch-extension"]
 """The dialects whose host code can run."""
 
 
@@ -85,6 +86,10 @@ class HostRequest:
     arch: str
     settings: Settings
     secret: bytes
+    libraries: tuple[BuiltLibrary, ...] = ()
+    """What its `load_inline` finds."""
+    call: ExtensionCall | None = None
+    """Of an extension: what is called of it."""
     __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
     def to_json(self) -> bytes:

@@ -6,6 +6,7 @@ from typing import Final
 from common.contract import Dialect, Phase, Status
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import Ruling
+from evaluator.pipeline.dialects.extensions import built
 from evaluator.pipeline.grading_job import GradingJob
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import HostForm, HostRequest, Referee
@@ -15,8 +16,13 @@ from evaluator.stages.lift.dialects import dialect_of
 from evaluator.stages.lift.triton.entry_points import is_triton
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
+from evaluator.stages.screen.screening import LIFTED, screen
 
-_FORMS: Final[dict[Dialect, HostForm]] = {"kernelbench": "kernelbench", "triton": "triton"}
+_FORMS: Final[dict[Dialect, HostForm]] = {
+    "kernelbench": "kernelbench",
+    "triton": "triton",
+    "torch-extension": "torch-extension",
+}
 _ASKED: Final = "the submission asks for it"
 
 
@@ -29,9 +35,13 @@ def unrecorded(job: GradingJob) -> Ending | None:
     dialect = submission.dialect or ("triton" if is_triton(text) else dialect_of(text))
     if dialect not in _FORMS or not_permitted(job, job.target.name) is not None:
         return None
-    cleaned = clean(job.raw, python=True)
+    cleaned = clean(job.raw, python=dialect != "torch-extension")
     if cleaned.ruling:
         return Ending(job.submitted, cleaned.ruling)
+    if dialect == "torch-extension":
+        found = screen(cleaned.source, cleaned.changes, LIFTED)
+        screened = ScreenedSource(job.submitted, cleaned.source, found.screening, dialect)
+        return Ending(screened, found.ruling or _not_recorded(_ASKED))
     screening = screen_python(cleaned.source, cleaned.changes)
     return Ending(ScreenedSource(job.submitted, cleaned.source, screening, dialect), _not_recorded(_ASKED))
 
@@ -61,9 +71,20 @@ def in_host_tier(job: GradingJob, referee: Referee, ending: Ending, progress: Pr
         hint = f"{ending.ruling.hint or ''} The host tier would run it, but {reason}.".strip()
         return Ending(ending.reached, replace(ending.ruling, hint=hint))
     settings = job.submission.settings
+    progress(Progress(Phase.COMPILE))
+    made = built(job, screened.source, screened.dialect)
+    if isinstance(made, Ruling):
+        return Ending(ending.reached, made)
+    job.stopwatch.lap("extensions")
     progress(Progress(Phase.VERIFY))
     request = HostRequest(
-        job.problem, _FORMS[screened.dialect], screened.source, job.submitted.arch, settings, job.seed.secret
+        job.problem,
+        _FORMS[screened.dialect],
+        screened.source,
+        job.submitted.arch,
+        settings,
+        job.seed.secret,
+        *made,
     )
     try:
         result = referee.judge_host(request, progress)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from common.contract import Phase, form_of
-from evaluator.backends.gpu.host.process import HostFaultError
-from evaluator.backends.gpu.host.session import HostRuntime, HostSession, RunnableText
+from evaluator.backends.gpu.host.process import HostFaultError, RunnableText
+from evaluator.backends.gpu.host.session import HostRuntime, HostSession
 from evaluator.foreign.learning import origins
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
@@ -46,7 +46,7 @@ def judge_host(
     plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
     reference = _reference(problem)
     compared = baseline_of(problem, reference) if settings.timing else None
-    program = RunnableText(request.form, request.text, reference)
+    program = RunnableText(request.form, request.text, reference, request.libraries, request.call)
     with (
         (turns or GpuTurns(None)).job() as turn,
         runtime.open(program, compared, foreign=bool(problem.origin)) as session,

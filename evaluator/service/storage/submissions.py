@@ -62,6 +62,9 @@ _REUSABLE = (
     .order_by(_row.seq.desc())
     .limit(1)
 )
+_REUSABLE_IN_HOST_TIER = _REUSABLE.where(_row.status != Status.UNSUPPORTED)
+"""For what asks for the host tier: whether that runs is for the owner of a machine to say, who may since have changed
+it, so that what it could not do then it may do now."""
 _COUNT_WAITING = select(func.count()).where(is_queued)
 _COUNT_OPEN = select(func.count()).where(_row.tenant == bindparam("of_tenant"), is_open)
 _RECENT = (
@@ -146,7 +149,9 @@ class SubmissionRepository:
                 return Accepted(evaluation, "repeated")
         seq = None
         if asked.reuse_key is not None and not asked.fresh:
-            seq = connection.execute(_REUSABLE, {"of_tenant": asked.tenant, "of_key": asked.reuse_key}).scalar()
+            in_host_tier = asked.submission.settings.host_tier != "off"
+            statement = _REUSABLE_IN_HOST_TIER if in_host_tier else _REUSABLE
+            seq = connection.execute(statement, {"of_tenant": asked.tenant, "of_key": asked.reuse_key}).scalar()
         if seq is not None:
             accepted = Accepted(stored_evaluation(connection.execute(_BY_SEQ, {"of_seq": seq}).one()), "reused")
         else:

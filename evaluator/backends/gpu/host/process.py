@@ -4,9 +4,11 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 from common.contract import Fault
+from common.wire import BYTES_AS_BASE64
 from evaluator.backends.gpu.host.inside.form import Form
 from evaluator.backends.gpu.runner import launcher
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError
@@ -27,6 +29,40 @@ _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
 _KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
 """Of faults that a process may name beside an exception."""
+
+
+@dataclass(frozen=True)
+class ExtensionCall:
+    """What of an extension is called, with what."""
+
+    function: str
+    arguments: tuple[tuple[str, str | float | tuple[str | float, ...] | None], ...]
+    """For each parameter its kind (`t` tensor, `i` integer, `f` floating point, `b` bool, `o` a Python object), and
+    the name of a tensor, a size or a scalar, or a number; several for a list; None for None."""
+
+
+@dataclass(frozen=True)
+class BuiltLibrary:
+    """A module of C++ that `load_inline` is to find."""
+
+    key: str
+    """`inside.extensions.content_key`."""
+    name: str
+    content: bytes
+    __pydantic_config__: ClassVar = BYTES_AS_BASE64
+
+
+@dataclass(frozen=True)
+class RunnableText:
+    """One program for a process for host code."""
+
+    form: Form
+    text: str
+    reference: str = ""
+    """The file that states the problem, where it says how a model is made."""
+    libraries: tuple[BuiltLibrary, ...] = ()
+    call: ExtensionCall | None = None
+    """Of an extension alone."""
 
 
 class HostFaultError(Exception):
@@ -73,11 +109,20 @@ class HostProcess:
                 f"A process for host code did not start: {said or error}.", "Run `assay doctor`."
             ) from error
 
-    def load(self, name: str, form: Form, text: str, reference: str, time_s: float) -> None:
+    def load(self, name: str, program: RunnableText, time_s: float) -> None:
         """Carry out a text, which is called so from then on. Raises HostFaultError, GpuError."""
         self.await_ready()
-        with _file(text) as source, _file(reference) as beside:
-            self._ask({"order": "load", "program": name, "form": form}, time_s, (source, beside))
+        held = b"".join(one.content for one in program.libraries)
+        order = {
+            "order": "load",
+            "program": name,
+            "form": program.form,
+            "libraries": [(one.key, one.name, len(one.content)) for one in program.libraries],
+            "call": [] if program.call is None else [program.call.function, program.call.arguments],
+        }
+        texts = program.text.encode(), program.reference.encode(), held
+        with contextlib.ExitStack() as files:
+            self._ask(order, time_s, [files.enter_context(_file(one)) for one in texts])
 
     def share(self, name: str, memory: Memory) -> None:
         """Let a program have this memory. Raises HostFaultError, GpuError."""
@@ -166,11 +211,11 @@ class HostProcess:
 
 
 @contextlib.contextmanager
-def _file(text: str) -> Iterator[int]:
+def _file(content: bytes) -> Iterator[int]:
     descriptor = os.memfd_create("text")
     try:
         with open(descriptor, "wb", closefd=False) as file:
-            file.write(text.encode())
+            file.write(content)
         yield descriptor
     finally:
         os.close(descriptor)

@@ -8,13 +8,11 @@ someone else states has its baseline in a third process, because its file is as 
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Protocol, Self
 
 from common.contract import Fault
-from evaluator.backends.gpu.host.inside.form import Form
-from evaluator.backends.gpu.host.process import HostFaultError, HostProcess
+from evaluator.backends.gpu.host.process import HostFaultError, HostProcess, RunnableText
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout
 from evaluator.backends.session import PlanRun, RunOutcome, SubmissionCall
 from evaluator.errors import GpuError
@@ -44,16 +42,6 @@ class HostSide(Protocol):
         """Overwrite all of the device's memory that is free: what an ended process had there."""
 
 
-@dataclass(frozen=True)
-class RunnableText:
-    """One program for a process for host code."""
-
-    form: Form
-    text: str
-    reference: str = ""
-    """The file that states the problem, where it says how a model is made."""
-
-
 class Stand:
     """One program in a process, with memory that it shares with the referee."""
 
@@ -75,7 +63,7 @@ class Stand:
     def prepare(self, call: SubmissionCall, time_s: float) -> None:
         """Carry it out and make it for a call. Raises HostFaultError, GpuError."""
         if not self._loaded:
-            self._process.load(self._name, self._program.form, self._program.text, self._program.reference, time_s)
+            self._process.load(self._name, self._program, time_s)
             self._loaded = True
         if self._prepared == call:
             return

@@ -47,8 +47,13 @@ class _Call(Wire):
     refusal: _Refusal | None = None
 
 
-class _Module(Wire):
+class CompiledText(Wire):
+    """What one call of `load_inline` is given."""
+
+    name: Annotated[str, Field(max_length=200)]
     sources: Annotated[tuple[_Text, ...], Field(max_length=16)]
+    cpp: Annotated[StrictInt, Field(ge=0, le=16)]
+    """How many of these are `cpp_sources`; the others are `cuda_sources`."""
     lines: Annotated[tuple[Annotated[StrictInt, Field(ge=0, le=1 << 20)], ...], Field(max_length=16)]
     """Where each begins in the solution; 0 where that cannot be told."""
     functions: (
@@ -59,7 +64,7 @@ class _Module(Wire):
 
 
 class _Found(Wire):
-    modules: Annotated[tuple[_Module, ...], Field(max_length=256)]
+    modules: Annotated[tuple[CompiledText, ...], Field(max_length=256)]
     calls: tuple[_Call, ...]
     refusal: _Refusal | None = None
 
@@ -96,7 +101,16 @@ class Solution:
         form = form_of_extension(text, "ModelNew", flags)
         return HostCode(self.source, text, form, lambda _, __: bound, self.sandbox)
 
-    def _calls_at(self, points: Sequence[Point], compiled: Sequence[_Module]) -> list[HostCall | LiftRefusedError]:
+    def compiled_texts(self) -> tuple[CompiledText, ...]:
+        """What it compiles, as far as it can be followed without PyTorch's operators.
+
+        Raises LiftRefusedError, InfrastructureError.
+        """
+        return self._run_as_far_as_it_goes([(self.problem.example_sizes[0], {})]).modules
+
+    def _calls_at(
+        self, points: Sequence[Point], compiled: Sequence[CompiledText]
+    ) -> list[HostCall | LiftRefusedError]:
         made: list[HostCall | LiftRefusedError] = []
         try:
             found = self._run(points)
@@ -118,6 +132,14 @@ class Solution:
 
     def _run(self, points: Sequence[Point]) -> _Found:
         """What it passes on at each of these. Raises LiftRefusedError, InfrastructureError."""
+        found = self._run_as_far_as_it_goes(points)
+        if found.refusal is not None:
+            raise _refused(found.refusal)
+        if len(found.calls) != len(points):
+            raise _forged()
+        return found
+
+    def _run_as_far_as_it_goes(self, points: Sequence[Point]) -> _Found:
         files = {"solution.py": self.source.encode()}
         if (reference := reference_of(self.problem)) is not None:
             files["reference.py"] = reference
@@ -143,14 +165,8 @@ class Solution:
                 f"The Python text of the solution did not come to its end ({ending_of(run)}).",
                 "Define ModelNew, and leave the rest to forward: no exit, no other processes, no endless loop.",
             ) from None
-        if found.refusal is not None:
-            raise _refused(found.refusal)
-        if len(found.calls) != len(points) or any(len(one.lines) != len(one.sources) for one in found.modules):
-            raise LiftRefusedError(
-                Status.REJECTED,
-                "What was recorded of forward is not what the recorder writes: the solution has written it itself.",
-                "Leave the files of the grader alone.",
-            )
+        if any(len(one.lines) != len(one.sources) or one.cpp > len(one.sources) for one in found.modules):
+            raise _forged()
         return found
 
     def _asked(self, sizes: Sizes, scalars: Scalars) -> dict[str, object]:
@@ -182,6 +198,14 @@ def _readable() -> tuple[Path, ...]:
         (Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1], _PACKAGE)
     )
     return tuple(path for path in found if path.is_dir() and path != Path("/"))
+
+
+def _forged() -> LiftRefusedError:
+    return LiftRefusedError(
+        Status.REJECTED,
+        "What was recorded of forward is not what the recorder writes: the solution has written it itself.",
+        "Leave the files of the grader alone.",
+    )
 
 
 def _refused(refusal: _Refusal) -> LiftRefusedError:
@@ -219,7 +243,7 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
     )
 
 
-def _flags(modules: Sequence[_Module]) -> tuple[str, ...]:
+def _flags(modules: Sequence[CompiledText]) -> tuple[str, ...]:
     """Of those that the solution gives nvcc, the ones that change what a kernel means."""
     asked = [flag for module in modules for flag in module.flags]
     undefined = {f"-D{match[1]}" for flag in asked if (match := _UNDEFINES.fullmatch(flag))}
@@ -227,7 +251,7 @@ def _flags(modules: Sequence[_Module]) -> tuple[str, ...]:
     return (*(flag for flag in FLAGS if flag not in undefined), *fast)
 
 
-def _text(source: str, modules: Sequence[_Module]) -> str:
+def _text(source: str, modules: Sequence[CompiledText]) -> str:
     """All sources as one text of C++, each at the lines that it has in the solution where that can be told."""
     begun = [pair for module in modules for pair in zip(module.sources, module.lines, strict=True)]
     places = {text: line for text, line in begun if line}

@@ -3,7 +3,7 @@
     python -m evaluator.backends.gpu.host.inside.process DESCRIPTOR MODULE:CLASS
 
     (start)                                      -> done {facts}
-    load {form} + text and reference, as files   -> done {}
+    load {form, libraries, call} + text, reference and libraries, as files -> done {}
     memory {bytes} + descriptor                  -> done {}
     prepare {sizes, scalars, tensors}            -> done {entry}
     go {number}                                  -> done {number}
@@ -23,9 +23,9 @@ from typing import Any, Final, Protocol
 
 import torch
 
+from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules
 from evaluator.backends.gpu.host.inside.solution import (
     LoadedText,
-    NoCompilerError,
     Tensors,
     UnfitTextError,
     forbid_building,
@@ -59,8 +59,16 @@ class _Server:
         self._memory: dict[str, torch.Tensor] = {}
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
-        text, reference = (_read(self._channel.take_descriptor()) for _ in range(2))
-        self._solutions[order["program"]] = LoadedText(order["form"], text, reference, self._device.device)
+        text, reference, held = (_read(self._channel.take_descriptor()) for _ in range(3))
+        libraries, at = {}, 0
+        for key, name, size_bytes in order["libraries"]:
+            libraries[key] = name, held[at : at + size_bytes]
+            at += size_bytes
+        modules = PrebuiltModules(libraries)
+        if libraries:
+            modules.install()
+        given = text.decode(), reference.decode(), self._device.device, modules, order["call"]
+        self._solutions[order["program"]] = LoadedText(order["form"], *given)
         return {}
 
     def memory(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -120,10 +128,10 @@ def _fault(error: BaseException) -> dict[str, Any]:
     return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of_text(error)}
 
 
-def _read(descriptor: int) -> str:
+def _read(descriptor: int) -> bytes:
     with open(descriptor, "rb") as file:
         file.seek(0)
-        return file.read().decode()
+        return file.read()
 
 
 def main() -> None:

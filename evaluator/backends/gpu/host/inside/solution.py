@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import torch
 
+from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules
 from evaluator.backends.gpu.host.inside.form import Form
 
 TEXT: Final = "solution.py"
@@ -19,10 +20,6 @@ SEED: Final = 42
 
 class UnfitTextError(Exception):
     """The submission does not fit the problem: the text says how."""
-
-
-class NoCompilerError(Exception):
-    """The submission asks for a compiler: there is none beside it."""
 
 
 def forbid_building() -> None:
@@ -53,11 +50,22 @@ def carried_out(text: str, name: str) -> dict[str, Any]:
 class LoadedText:
     """One program: what it defines, and what is called at the sizes that it was last made for."""
 
-    def __init__(self, form: Form, text: str, reference: str, device: torch.device) -> None:
-        """Raises whatever the texts raise, and UnfitTextError."""
-        self._form, self._device = form, device
+    def __init__(
+        self,
+        form: Form,
+        text: str,
+        reference: str,
+        device: torch.device,
+        modules: PrebuiltModules,
+        call: Sequence[Any] = (),
+    ) -> None:
+        """`call`: of an extension, the function's name and what it is given, as `ExtensionCall` has it.
+
+        Raises whatever the texts raise, and UnfitTextError.
+        """
+        self._form, self._device, self._modules, self._call = form, device, modules, call
         self._reference = carried_out(reference, REFERENCE) if reference else None
-        self._names = carried_out(text, TEXT) if text else {}
+        self._names = carried_out(text, TEXT) if text and form != "torch-extension" else {}
         wanted = {"kernelbench": "ModelNew", "triton": "run"}.get(form)
         if wanted is not None and wanted not in self._names:
             raise UnfitTextError(f"it defines no {wanted}")
@@ -81,6 +89,8 @@ class LoadedText:
             self._arguments, _ = call_arguments(self._called, named, numbers)
             self._outputs = []  # it writes where it is told to
             return _in_words("run", self._called)
+        if self._form == "torch-extension":
+            return self._extension(tensors, numbers)
         self._called = self._model(sizes)
         self._arguments, used = call_arguments(self._called.forward, tensors.inputs, numbers)
         share_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
@@ -107,6 +117,27 @@ class LoadedText:
             if one.shape != place.shape and not one.numel() == place.numel() == 1:
                 raise UnfitTextError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
             place.copy_(one.reshape(place.shape))
+
+    def _extension(self, tensors: Tensors, numbers: Mapping[str, float]) -> str:
+        name, wanted = self._call
+        module = self._modules.only()
+        if not hasattr(module, name):
+            raise UnfitTextError(f"the module has no function {name}")
+        everything = {**tensors.inputs, **tensors.outputs}
+
+        def value(kind: str, what: Any) -> Any:
+            if isinstance(what, list):
+                return [value(kind, one) for one in what]
+            if what is None or what in everything:
+                return None if what is None else everything[what]
+            number = numbers[what] if isinstance(what, str) else what
+            whole = kind == "i" or (kind == "o" and number == int(number))
+            return bool(number) if kind == "b" else int(number) if whole else float(number)
+
+        self._called, self._arguments = getattr(module, name), [value(kind, what) for kind, what in wanted]
+        if any(isinstance(what, str) and what in tensors.outputs for _, what in wanted):
+            self._outputs = []  # it writes where it is told to
+        return f"{name}({', '.join(str(what) for _, what in wanted)})"
 
     def _model(self, sizes: Mapping[str, int]) -> torch.nn.Module:
         given: Any = []

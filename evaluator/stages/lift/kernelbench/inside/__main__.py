@@ -87,12 +87,6 @@ def main() -> None:
         if "ModelNew" not in solution:
             raise MisfitError("it defines no class ModelNew")
         found["calls"] = [answer(solution, call) for call in request["calls"]]
-        for module in torch_module.MODULES:
-            module["lines"] = first_lines_of(module["sources"])
-        # Some compile when a model is made: the same for each of them.
-        found["modules"] = [
-            one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]
-        ]
     except UnrecordableError as refused:
         found |= refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:
@@ -103,6 +97,11 @@ def main() -> None:
         found |= refused_call("other", f"imports {error.name}", error)
     except Exception as error:
         found |= refused_call("error", f"{type(error).__name__}: {error}", error)
+    # Also where it went no further: what it compiles may be wanted all the same.
+    for module in torch_module.MODULES:
+        module["lines"] = first_lines_of(module["sources"])
+    # Some compile when a model is made: the same for each of them.
+    found["modules"] = [one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]]
     Path(_OUTPUT).write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -105,10 +105,11 @@ def load_inline(
 ) -> CompiledModule:
     """`torch.utils.cpp_extension.load_inline`."""
     named = [functions] if isinstance(functions, str) else None if functions is None else list(functions)
-    texts = [
-        one for given in (cpp_sources, cuda_sources) for one in ([given] if isinstance(given, str) else given or [])
-    ]
-    MODULES.append({"sources": texts, "functions": named, "flags": [str(one) for one in extra_cuda_cflags or ()]})
+    cpp, cuda = (
+        [given] if given and isinstance(given, str) else list(given or ()) for given in (cpp_sources, cuda_sources)
+    )
+    flags = [str(one) for one in extra_cuda_cflags or ()]
+    MODULES.append({"name": str(name), "sources": cpp + cuda, "cpp": len(cpp), "functions": named, "flags": flags})
     return CompiledModule(named)
 
 

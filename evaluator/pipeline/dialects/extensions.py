@@ -1,0 +1,62 @@
+"""The C++ that a submission of the host tier has compiled: built ahead, in the sandbox for compilers."""
+
+import re
+from typing import Final
+
+from common.contract import Dialect
+from evaluator.backends.gpu.host.process import BuiltLibrary, ExtensionCall
+from evaluator.errors import Ruling
+from evaluator.pipeline.grading_job import GradingJob
+from evaluator.stages.host.extension_build import ExtensionBuild, ExtensionText, ruling_of
+from evaluator.stages.host.torch_package import find_torch
+from evaluator.stages.host.written_functions import call_of_extension
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.kernelbench.solution import Solution
+from evaluator.stages.screen.screening import LIFTED, screen
+
+_COMPILES: Final = re.compile(r"\bload_inline\b")
+_OF_CUDA: Final = re.compile(r"__global__|<<<|\bcuda\w|\bat::cuda\b|\bc10::cuda\b|\.cuh\b")
+_NAME: Final = "extension"
+
+
+def texts_of(job: GradingJob, source: str, dialect: Dialect) -> tuple[ExtensionText, ...]:
+    """What is to be compiled for a submission. Raises LiftRefusedError, InfrastructureError."""
+    if dialect == "torch-extension":
+        # nvcc reads headers three times; what uses nothing of it need not go through it.
+        parts = ((), (source,)) if _OF_CUDA.search(source) else ((source,), ())
+        return (ExtensionText(_NAME, *parts, whole=True),)
+    if dialect != "kernelbench" or not _COMPILES.search(source):
+        return ()
+    found = Solution(source, job.problem, job.submission.settings, job.toolbox.sandbox).compiled_texts()
+    return tuple(
+        ExtensionText(one.name, one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)
+        for one in found
+    )
+
+
+def built(
+    job: GradingJob, source: str, dialect: Dialect
+) -> tuple[tuple[BuiltLibrary, ...], ExtensionCall | None] | Ruling:
+    """The modules, and what of an extension is called; or why there are none. Raises InfrastructureError."""
+    toolbox, submission = job.toolbox, job.submission
+    cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache
+    libraries: list[BuiltLibrary] = []
+    try:
+        call = call_of_extension(source, job.problem)[0] if dialect == "torch-extension" else None
+        for text in texts_of(job, source, dialect):
+            for part in (*text.cpp_sources, *text.cuda_sources):
+                if (ruling := screen(part, policy=LIFTED).ruling) is not None:
+                    return ruling
+            build = ExtensionBuild(
+                text,
+                submission.settings,
+                job.submitted.arch,
+                find_torch(),
+                toolbox.toolchain,
+                toolbox.sandbox,
+                cache,
+            )
+            libraries.append(build.library())
+    except LiftRefusedError as refusal:
+        return ruling_of(refusal)
+    return tuple(libraries), call

@@ -1,0 +1,271 @@
+"""A module of C++ that Python imports, compiled against PyTorch's own headers in the sandbox for compilers.
+
+What `torch.utils.cpp_extension.load_inline` compiles, with its flags: `cpp_sources` by the host compiler,
+`cuda_sources` by nvcc. First with the headers that the text names (`narrow_includes`), then, where it does not
+compile so, with all. What the compiler says of that is what counts.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from common.contract import Phase, Settings, Severity, Status
+from evaluator.backends.gpu.host.inside.extensions import content_key
+from evaluator.backends.gpu.host.process import BuiltLibrary
+from evaluator.disk_cache import SPARED_S, Cache, key_of
+from evaluator.errors import Ruling
+from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
+from evaluator.stages.compile import diagnostics
+from evaluator.stages.compile.compiler_exit import out_of_memory, refused, run_compiler, said, until_it_tells
+from evaluator.stages.compile.toolchain import Toolchain
+from evaluator.stages.host.narrow_includes import NAME, narrow_header, with_narrow_includes
+from evaluator.stages.host.torch_package import TorchPackage
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.extension.headers import FLAGS
+
+_RULES: Final = "extension 1"
+_FULL_S: Final = 300.0
+"""For a text that needs all of PyTorch's headers: they alone take a minute and a half of one slow core."""
+_MAX_LIBRARY_BYTES: Final = 64 << 20
+_MAX_OBJECT_BYTES: Final = 256 << 20
+_FAST_MATH: Final = re.compile(r"--?use_fast_math")
+_UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
+_CPP, _CUDA = "main.cpp", "cuda.cu"
+
+
+@dataclass(frozen=True)
+class ExtensionText:
+    """What `load_inline` is given."""
+
+    name: str
+    cpp_sources: tuple[str, ...]
+    cuda_sources: tuple[str, ...]
+    functions: tuple[str, ...] | None = None
+    cuda_flags: tuple[str, ...] = ()
+    whole: bool = False
+    """Whether it is one file with all that it includes, and nothing is to be put before it."""
+
+    @property
+    def key(self) -> str:
+        """By which the submission's process finds it."""
+        return content_key(self.name, self.cpp_sources, self.cuda_sources, self.functions, self.cuda_flags)
+
+    def units(self) -> dict[str, str]:
+        """The files that are compiled, by name."""
+        if self.whole:
+            return {_CUDA if self.cuda_sources else _CPP: "\n".join((*self.cpp_sources, *self.cuda_sources))}
+        bound = [f'm.def("{name}", torch::wrap_pybind_function({name}), "{name}");' for name in self.functions or ()]
+        module = [] if self.functions is None else ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {", *bound, "}"]
+        units = {_CPP: "\n".join(("#include <torch/extension.h>", *self.cpp_sources, *module)) + "\n"}
+        if self.cuda_sources:
+            first = ("#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>")
+            units[_CUDA] = "\n".join((*first, *self.cuda_sources)) + "\n"
+        return units
+
+
+class _UncacheableError(Exception):
+    """A refusal that another try may not meet."""
+
+    def __init__(self, refusal: LiftRefusedError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+@dataclass
+class ExtensionBuild:
+    """The build of one module."""
+
+    text: ExtensionText
+    settings: Settings
+    arch: str
+    torch: TorchPackage
+    toolchain: Toolchain
+    sandbox: Sandbox
+    cache: Cache
+    spent_s: float = field(default=0.0)
+    """Of the compilers' time."""
+
+    def library(self) -> BuiltLibrary:
+        """Compile and link; what was compiled before comes from the cache. Raises LiftRefusedError,
+        InfrastructureError.
+        """
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.text.name):
+            raise LiftRefusedError(
+                Status.COMPILE_ERROR, f"load_inline is given the name '{self.text.name}', which C++ does not take."
+            )
+        if self.torch.cuda is None and self.text.cuda_sources:
+            raise LiftRefusedError(
+                Status.UNSUPPORTED,
+                "The grader's PyTorch is built without CUDA, and the extension is CUDA.",
+                "It was not judged, so there is no reward.",
+            )
+        units = "\n".join(f"{name}\n{unit}" for name, unit in self.text.units().items())
+        flags = "\n".join((*self._cpp_flags, *self._cuda_flags))
+        key = key_of(_RULES, self.text.name, units, flags, self.torch.version, self.toolchain.digest)
+        try:
+            made, _ = self.cache.get_or_make(key, self._made)
+        except _UncacheableError as ended:
+            raise ended.refusal from None
+        if "refusal" in made:
+            status, message, hint = json.loads(made["refusal"])
+            raise LiftRefusedError(Status(status), message, hint)
+        self.spent_s += float(made.get(SPARED_S, b"0"))
+        return BuiltLibrary(self.text.key, self.text.name, made["library"])
+
+    def objects(self) -> dict[str, bytes]:
+        """The object files, by the unit that each is of. Raises LiftRefusedError, InfrastructureError."""
+        try:
+            return {name: self._compiled(name, unit) for name, unit in self.text.units().items()}
+        except _UncacheableError as ended:
+            raise ended.refusal from None
+
+    @cached_property
+    def _common_flags(self) -> tuple[str, ...]:
+        found = [f"-DTORCH_EXTENSION_NAME={self.text.name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+        for folder in self.torch.headers:
+            found += ["-isystem", str(folder)]
+        return tuple(found)
+
+    @cached_property
+    def _cpp_flags(self) -> tuple[str, ...]:
+        # A text for the host may use the CUDA runtime too: load_inline gives it the toolkit's headers where there
+        # are CUDA sources beside it.
+        toolkit = [folder for folder in self.toolchain.headers if (folder / "cuda_runtime_api.h").exists()]
+        cuda = [part for folder in toolkit for part in ("-isystem", str(folder))] if self.text.cuda_sources else []
+        return ("-c", "-fPIC", f"-std={self.torch.standard}", *self._common_flags, *cuda)
+
+    @cached_property
+    def _cuda_flags(self) -> tuple[str, ...]:
+        asked = self.text.cuda_flags
+        undefined = {f"-D{match[1]}" for flag in asked if (match := _UNDEFINES.fullmatch(flag))}
+        fast = ("--use_fast_math",) if any(_FAST_MATH.fullmatch(flag) for flag in asked) else ()
+        virtual = self.arch.replace("sm_", "compute_")
+        return (
+            *("-c", f"-std={self.torch.standard}", "-Xcompiler", "-fPIC", *self._common_flags),
+            *(flag for flag in FLAGS if flag not in undefined),
+            *fast,
+            *("-gencode", f"arch={virtual},code={self.arch}"),
+        )
+
+    def _made(self) -> Mapping[str, bytes]:
+        try:
+            units = self.text.units()
+            objects = {f"{name}.o": self._compiled(name, unit) for name, unit in units.items()}
+            return {"library": self._linked(objects)}
+        except LiftRefusedError as refusal:
+            ruling = refusal.ruling
+            return {"refusal": json.dumps([ruling.status, ruling.message, ruling.hint]).encode()}
+
+    def _compiled(self, name: str, unit: str) -> bytes:
+        narrow = with_narrow_includes(unit)
+        if narrow != unit:
+            header = narrow_header(unit, self.torch.root / "include").encode()
+            run = self._run(name, {name: narrow.encode(), NAME: header})
+            if run.exit_code == 0 and "unit.o" in run.files:
+                return run.files["unit.o"]
+        run = self._run(name, {name: unit.encode()}, _FULL_S)
+        if run.exit_code == 0 and "unit.o" in run.files:
+            return run.files["unit.o"]
+        if run.timed_out:
+            raise _UncacheableError(
+                LiftRefusedError(
+                    Status.TIMEOUT,
+                    f"Compiling the extension took longer than {_FULL_S:g} s.",
+                    "Look for recursive templates, constexpr loops and large arrays.",
+                )
+            )
+        if out_of_memory(run):
+            raise _UncacheableError(
+                LiftRefusedError(
+                    Status.OUT_OF_MEMORY,
+                    f"Compiling the extension took more than {self.settings.memory_bytes >> 20} MiB of memory.",
+                    "Look for recursive templates, huge constant arrays and very large unrolled loops.",
+                )
+            )
+        words = said(run)
+        errors = [
+            one
+            for one in diagnostics.parse_diagnostics(words, unit, self.toolchain.headers)
+            if one.severity is Severity.ERROR
+        ]
+        why = errors[0].text if errors else _first_error(words)
+        refusal = LiftRefusedError(
+            Status.COMPILE_ERROR,
+            f"The extension does not compile: {why}",
+            "It has to compile with torch.utils.cpp_extension as it stands.",
+        )
+        raise refusal if refused(run) else _UncacheableError(refusal)
+
+    def _linked(self, objects: Mapping[str, bytes]) -> bytes:
+        torch = self.torch
+        libraries = ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
+        if self.text.cuda_sources:
+            runtime = torch.runtime
+            toolkit = self.toolchain.nvcc.parent.parent
+            held = [f"-L{toolkit / name}" for name in ("lib64", "lib") if (toolkit / name).is_dir()]
+            cudart = ["-lcudart"] if runtime is None else [f"-L{runtime.parent}", f"-l:{runtime.name}"]
+            libraries = ["-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda", *libraries[2:], *held, *cudart]
+        run = self._host_run(
+            ("-shared", "-s", "-o", "unit.so", *objects, f"-L{torch.root / 'lib'}", *libraries), objects
+        )
+        if run.exit_code == 0 and "unit.so" in run.files:
+            return run.files["unit.so"]
+        refusal = LiftRefusedError(
+            Status.COMPILE_ERROR,
+            f"The extension cannot be linked: {_first_error(said(run))}",
+            "Define each function once, and declare in cpp_sources what cuda_sources define.",
+        )
+        raise refusal if refused(run) else _UncacheableError(refusal)
+
+    def _host_run(self, arguments: tuple[str, ...], files: Mapping[str, bytes]) -> JobResult:
+        job = Job(
+            (str(self.toolchain.host_compiler), *arguments),
+            files=dict(files),
+            collect=("unit.so",),
+            readable=self._readable,
+            environment={"LC_ALL": "C"},
+        )
+        return self._limited(job, 60.0, _MAX_LIBRARY_BYTES)
+
+    def _run(self, name: str, files: Mapping[str, bytes], limit_s: float = 0.0) -> JobResult:
+        toolchain = self.toolchain
+        nvcc = (str(toolchain.nvcc), *self._cuda_flags, "-ccbin", str(toolchain.host_compiler))
+        compiler = nvcc if name == _CUDA else (str(toolchain.host_compiler), *self._cpp_flags)
+        job = Job(
+            (*compiler, "-o", "unit.o", name),
+            files=dict(files),
+            collect=("unit.o",),
+            readable=self._readable,
+            environment={"LC_ALL": "C"},
+        )
+        return self._limited(job, limit_s or self.settings.compile_timeout_s, _MAX_OBJECT_BYTES)
+
+    @cached_property
+    def _readable(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((*self.toolchain.readable, *self.torch.readable())))
+
+    def _limited(self, job: Job, wall_s: float, file_bytes: int) -> JobResult:
+        limits = Limits(
+            wall_s=wall_s, cpu_s=wall_s + 1, memory_bytes=self.settings.memory_bytes, file_bytes=file_bytes
+        )
+        limited = replace(job, limits=limits)
+        run = until_it_tells(lambda: run_compiler(self.sandbox, limited, self.toolchain))
+        self.spent_s += run.wall_s - run.waited_s
+        return run
+
+
+def ruling_of(refusal: LiftRefusedError) -> Ruling:
+    """A refusal, at the phase that it belongs to."""
+    ruling = refusal.ruling
+    compiles = ruling.status in (Status.COMPILE_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
+    return replace(ruling, phase=Phase.COMPILE) if compiles else ruling
+
+
+def _first_error(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines()]
+    told = (line for line in lines if "error" in line.lower() or "undefined" in line or "multiple definition" in line)
+    return next(told, "the compiler does not say why")[:300]

@@ -1,0 +1,70 @@
+"""A text against fewer of PyTorch's own headers: what it names, in the place of all that `torch/extension.h` brings.
+
+All of them take a minute to compile, and nvcc reads them three times. These are PyTorch's own too, so what compiles
+with them means the same; what does not is compiled with all.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from evaluator.stages.screen.lexer import SourceText
+
+NAME: Final = "assay_torch.h"
+_WIDE: Final = re.compile(
+    r"^(?P<before>[^\S\n]*#[^\S\n]*include[^\S\n]*)[<\"]"
+    r"(?:torch/(?:extension|torch|all|types|python)|ATen/(?:ATen|cuda/CUDAContext)|pybind11/pybind11)\.h[>\"]",
+    re.MULTILINE,
+)
+_STREAMS: Final = re.compile(r"[<\"]ATen/cuda/|getCurrentCUDAStream|CUDAGuard|CUDAStream|C10_CUDA|AT_CUDA")
+_PYTHON: Final = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11::|\bpy::")
+_CALLED: Final = re.compile(r"\b(?:torch|at)\s*::\s*(\w+)\s*\(")
+_TYPES: Final = (
+    ("kUInt8", "kByte"),
+    ("kInt8", "kChar"),
+    ("kInt16", "kShort"),
+    ("kInt32", "kInt"),
+    ("kInt64", "kLong"),
+    ("kFloat16", "kHalf"),
+    ("kFloat32", "kFloat"),
+    ("kFloat64", "kDouble"),
+)
+"""Names in `torch::` of constants in `at::`, as torch/types.h has them."""
+
+
+def with_narrow_includes(text: str) -> str:
+    """`text` with NAME in the place of PyTorch's headers that bring all others; its lines stay."""
+    return _WIDE.sub(rf'\g<before>"{NAME}"', text)
+
+
+def narrow_header(text: str, include: Path) -> str:
+    """NAME for `text`. `include`: where PyTorch's headers are."""
+    code = SourceText.read(text).code
+    headers = ["ATen/core/Tensor.h", "ATen/TensorOperators.h", "c10/util/Exception.h"]
+    if "AT_DISPATCH" in code:
+        headers.append("ATen/Dispatch.h")
+    if _STREAMS.search(text):
+        headers += ["c10/cuda/CUDAStream.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAException.h"]
+    if _PYTHON.search(code):
+        headers += ["torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"]
+    called = sorted({match[1] for match in _CALLED.finditer(code)})
+    headers += [f"ATen/ops/{name}.h" for name in called if (include / "ATen/ops" / f"{name}.h").is_file()]
+    return "\n".join(
+        (
+            "#pragma once",
+            # What the C++ library's part of PyTorch's headers brings with it, and texts rely on.
+            *(
+                f"#include <{name}>"
+                for name in ("algorithm", "cmath", "cstdint", "limits", "string", "tuple", "vector")
+            ),
+            *(f"#include <{name}>" for name in headers),
+            "namespace torch {",
+            "using namespace at;",
+            "using std::nullopt;",
+            "using std::optional;",
+            "using Dtype = at::ScalarType;",
+            *(f"constexpr auto {name} = at::{other};" for name, other in _TYPES),
+            "}",
+            "",
+        )
+    )

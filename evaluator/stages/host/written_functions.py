@@ -1,0 +1,122 @@
+"""What the functions of an extension take, read from its text: nothing is run to learn it."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from common.contract import Status
+from evaluator.backends.gpu.host.process import ExtensionCall
+from evaluator.problems.problem import Problem
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.extension.binding import (
+    ExtensionFunction,
+    ExtensionParameter,
+    ExtensionSignature,
+    bind_extension,
+)
+from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
+from evaluator.stages.screen.lexer import SourceText
+
+_DEFINED: Final = re.compile(r"\.\s*def\s*\(\s*\"(?P<name>\w+)\"\s*,\s*(?P<rest>[^;]*);", re.DOTALL)
+_NAMED: Final = re.compile(r"(?:torch::wrap_pybind_function\s*\(\s*)?&?\s*(?:\w+\s*::\s*)*(?P<name>[A-Za-z_]\w*)")
+_LAMBDA: Final = re.compile(r"\[[^\]]*\]\s*\((?P<parameters>[^(){};]*)\)")
+_ARGUMENT: Final = re.compile(r"py(?:bind11)?\s*::\s*arg\s*\(\s*\"(?P<name>\w+)\"\s*\)\s*(?P<default>=)?")
+_NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:=[^,]*)?\Z")
+_KINDS: Final = (
+    (r"std::vector<(?:at::|torch::)?Tensor>|(?:at::|torch::)?TensorList", "tl"),
+    (r"(?:c10|std|torch|at)?(?:::)?optional<(?:const)?(?:at::|torch::)?Tensor&?>", "to"),
+    (r"(?:at::|torch::)?Tensor", "t"),
+    (r"std::vector<(?:std::)?u?(?:int|long|int64_t|int32_t)>|(?:at::|torch::|c10::)?IntArrayRef", "il"),
+    (r"bool", "b"),
+    (
+        r"(?:std::)?(?:unsigned|signed)?(?:int|short|long|longlong|longint|u?int(?:8|16|32|64)_t|s?size_t)|unsigned",
+        "i",
+    ),
+    (r"float|double|(?:at::|torch::|c10::)?Scalar", "f"),
+    (r"(?:std::)?string", "s"),
+    (r"py(?:bind11)?::(?:object|handle)", "o"),
+)
+"""Types, without `const`, `&` and spaces, and what `ExtensionParameter.kind` calls them."""
+
+
+def call_of_extension(source: str, problem: Problem) -> tuple[ExtensionCall, str]:
+    """Which function is called with what, as a recording binds it; and in words. Raises LiftRefusedError."""
+    binding = bind_extension(problem, source, ExtensionSignature(functions=tuple(_functions(source))))
+    stated = {one.name: one.value for one in problem.entry if one.value is not None}
+    own = {**stated, **numbers_of_model(text_of(problem), {*problem.sizes, *(one.name for one in problem.scalars)})}
+
+    def value(name: str) -> str | float:
+        found = own.get(name, name)
+        return found if isinstance(found, str) else float(found)
+
+    arguments: list[tuple[str, str | float | tuple[str | float, ...] | None]] = []
+    for name, parameter in zip(binding.names, binding.function.parameters, strict=False):
+        kind = parameter.kind[0]
+        if name is None:
+            arguments.append((kind, None))
+        elif isinstance(name, tuple):
+            arguments.append((kind, tuple(value(one) for one in name)))
+        else:
+            arguments.append((kind, name if kind == "t" else value(name)))
+    return ExtensionCall(binding.function.name, tuple(arguments)), binding.said
+
+
+def _functions(source: str) -> Iterator[ExtensionFunction]:
+    code = SourceText.read(source).code
+    for match in _DEFINED.finditer(source):
+        rest = match["rest"]
+        if found := _LAMBDA.match(rest):
+            parameters = found["parameters"]
+        else:
+            named = _NAMED.match(rest)
+            written = named and _definition(code, named["name"])
+            if written is None:
+                raise LiftRefusedError(
+                    Status.UNSUPPORTED,
+                    f"What {match['name']} takes cannot be read from the text: nothing there defines it plainly.",
+                    "Define the function in this text, and bind it by its name. It was not judged, so there is no "
+                    "reward.",
+                )
+            parameters = written
+        arguments = list(_ARGUMENT.finditer(rest))
+        made = []
+        for at, part in enumerate(_parts(parameters)):
+            said = arguments[at] if at < len(arguments) else None
+            made.append(
+                ExtensionParameter(
+                    kind=_kind(part), name=said["name"] if said else "", has_default=bool(said and said["default"])
+                )
+            )
+        yield ExtensionFunction(name=match["name"], parameters=tuple(made))
+
+
+def _definition(code: str, name: str) -> str | None:
+    """What stands between the parentheses of the first definition, or else declaration, of a function."""
+    for end in (r"\{", r";"):
+        if match := re.search(rf"\b{name}\s*\((?P<parameters>[^(){{}};]*)\)\s*{end}", code):
+            return match["parameters"]
+    return None
+
+
+def _kind(parameter: str) -> str:
+    plain = re.sub(r"\bconst\b|&|\s", "", _without_name(parameter))
+    return next((kind for pattern, kind in _KINDS if re.fullmatch(pattern, plain)), "x")
+
+
+def _without_name(parameter: str) -> str:
+    """The type alone: a parameter has a name where something stands before it that is a type by itself."""
+    plain = parameter.partition("=")[0].strip()
+    match = _NAME.search(plain)
+    before = plain[: match.start()] if match else ""
+    return before if re.search(r"[\w>&]\s*$", before) and not before.strip().endswith("::") else plain
+
+
+def _parts(text: str) -> Iterator[str]:
+    depth, start = 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+    if text.strip() and text.strip() != "void":
+        yield text[start:]
