@@ -161,6 +161,9 @@ class RecordedLaunchPlan(LaunchPlan):
     steps: Annotated[tuple[Step, ...], MaxLength(MAX_RECORDED_STEPS, minimum=1)]
     orders: Annotated[tuple[OtherOrder, ...], Field(exclude=True)] = ()
     """Beside that of the steps; not of the plan as it can be submitted, which has one order."""
+    prepared: Annotated[StrictInt, Field(ge=0, exclude=True)] = 0
+    """How many of the steps stand for what earlier calls of a process did, where the call behind them changes what
+    they prepared: a later call meets it as the one before left it. 0 where there is nothing of that kind."""
 
 
 def _values(plan: LaunchPlan) -> Iterator[tuple[str, int | float | str]]:

@@ -1,16 +1,28 @@
 """Whether host code of a submission may run here: the caller asks, and the machine's owner has the last word."""
 
 from collections.abc import Set
-from typing import Literal
+from typing import Final, Literal
 
 from common.contract import Settings
-from evaluator.backends.gpu.host.process import NEEDED
 from evaluator.sandbox.host.task_group import TaskGroup
 from evaluator.sandbox.sandbox import Isolation
 
 OwnersWord = Literal["auto", "on", "off"]
 """`ASSAY_HOST_TIER`: `auto` lets host code run where the sandbox keeps the machine from it; `on` wherever there is a
 GPU, on the owner's own responsibility; `off` nowhere."""
+NEEDED: Final = frozenset(
+    {
+        Isolation.NETWORK,
+        Isolation.HOST_FILES,
+        Isolation.WRITE_OUTSIDE,
+        Isolation.OTHER_PROCESSES,
+        Isolation.CAPABILITIES,
+        Isolation.KERNEL_CALLS,
+        Isolation.ENVIRONMENT,
+        Isolation.NO_LEFTOVERS,
+    }
+)
+"""What a sandbox must keep from host code that nobody has read."""
 
 
 def why_not_here(settings: Settings, word: OwnersWord, backend: str, promises: Set[Isolation]) -> str | None:

@@ -68,6 +68,8 @@ class SizedPlan:
     """In the host tier, in the place of steps."""
     orders: tuple[OtherOrder, ...] = ()
     """Others in which a GPU may run the steps."""
+    prepared: int = 0
+    """How many steps a call that follows at once does without: it meets what the call before it left."""
 
     @property
     def threads(self) -> int:
@@ -182,7 +184,9 @@ class CheckedPlan:
                 return there
             alone = replace(self, plan=there.plan, calls=there.calls, recorded=None)
             sized_plan = alone.at(sizes, memory_bytes, scalars)
-            return replace(sized_plan, orders=there.orders) if isinstance(sized_plan, SizedPlan) else sized_plan
+            if isinstance(sized_plan, Ruling):
+                return sized_plan
+            return replace(sized_plan, orders=there.orders, prepared=there.prepared)
         try:
             return _Sized(self, sizes, scalars).sized_plan(memory_bytes)
         except PlanRefusedError as refused:

@@ -121,7 +121,7 @@ def _checked_recording(
 ) -> RecordedPlan | Ruling:
     try:
         calls = _checked_calls(problem, program, plan, source, needs)
-        return RecordedPlan(plan.model_copy(update={"orders": ()}), calls, plan.orders)
+        return RecordedPlan(plan.model_copy(update={"orders": (), "prepared": 0}), calls, plan.orders, plan.prepared)
     except PlanRefusedError as refused:
         return refused.ruling
 

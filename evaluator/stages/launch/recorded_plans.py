@@ -25,6 +25,8 @@ class RecordedPlan:
     """By the index of the step."""
     orders: tuple[OtherOrder, ...] = ()
     """Others in which a GPU may run the steps."""
+    prepared: int = 0
+    """How many steps a call that follows at once does without."""
 
 
 Point: TypeAlias = tuple[Sizes, Mapping[str, float]]

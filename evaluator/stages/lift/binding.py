@@ -49,12 +49,14 @@ class Binding:
     """In words."""
     initial: tuple[tuple[str, str], ...] = ()
     """Inputs whose contents an output has before the function is called, and that output; no name is zeros."""
+    keywords: tuple[str, ...] = ()
+    """Of Python: what is passed by its own name, behind what stands in `names`."""
 
 
 _WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}
 _NUMBERS: Final = frozenset("iucb")
-_ADDS: Final = re.compile(r"\batomic|(?:\]|\*[^\S\n]*\w+)[^\S\n]*(?:[-+*|&^]|<<|>>)=")
-"""Atomic operations, and assignments such as `sums[i] += x` and `*total += x`."""
+_ADDS: Final = re.compile(r"\batomic|\bred\.|(?:\]|\*[^\S\n]*\w+)[^\S\n]*(?:[-+*|&^]|<<|>>)=|\][^\S\n]*(?:\+\+|--)")
+"""Atomic operations, and assignments such as `sums[i] += x`, `*total += x` and `counts[i]++`."""
 
 
 def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Binding:
@@ -95,10 +97,9 @@ def initial_contents(chosen: Sequence[EntryParameter]) -> tuple[tuple[str, str],
     return tuple((one.initial, one.tensor) for one in chosen if one.initial or one.zeroed)
 
 
-def needed_contents(initial: Sequence[tuple[str, str]], source: str) -> tuple[tuple[str, str], ...]:
-    """`Binding.initial` without the zeros that a source never adds to: to fill what it overwrites would cost time."""
-    adds = _ADDS.search(source) is not None
-    return tuple((contents, output) for contents, output in initial if contents or adds)
+def adds_to_memory(source: str) -> bool:
+    """Whether a source has an atomic operation, or an assignment that adds to an element."""
+    return _ADDS.search(source) is not None
 
 
 def _in_order(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.toolchain import Beside, Toolchain
-from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, bind, call_values, needed_contents
+from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, adds_to_memory, bind, call_values
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
@@ -41,6 +41,8 @@ class BoundHostCode:
     """Inputs whose contents an output has before the call, and that output; no name stands for zeros."""
     returns: bool = False
     """Whether it has to return the outputs."""
+    adds: bool = True
+    """Whether an output that has zeros before the call needs them, as far as the source says."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
                 values += ["b", *passed]
             return HostCall(bytes_of_tensors(problem, sizes), tuple(values))
 
-        return BoundHostCode(found.said, each(call_at), needed_contents(found.initial, source))
+        return BoundHostCode(found.said, each(call_at), found.initial, adds=adds_to_memory(source))
 
     return HostCode(source, source, form_of_entry(source, entry), bound)
 
@@ -177,7 +179,9 @@ class Lifted:
         assert isinstance(other, Recording)
         shapes = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
         returned = shapes if self.bound.returns else None
-        calls = RepeatedCalls(self.problem, self.program.entries, self.uses, one, other, self.bound.initial, returned)
+        calls = RepeatedCalls(
+            self.problem, self.program.entries, self.uses, one, other, self.bound.initial, returned, self.bound.adds
+        )
         return calls.plan(again=sizes not in self.published)
 
 

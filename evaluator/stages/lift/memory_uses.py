@@ -62,10 +62,19 @@ class Uses:
         """Whether memory behind the address at byte `at` of a parameter, from 0 on."""
         return not {(parameter, at), (parameter, None), ANYWHERE}.isdisjoint(self.writes)
 
+    def may_read(self, parameter: int, at: int) -> bool:
+        """Whether memory behind the address at byte `at` of a parameter. Not what is only added to, by `red`."""
+        return not {(parameter, at), (parameter, None), ANYWHERE}.isdisjoint(self.reads)
+
     @property
     def variables(self) -> frozenset[str]:
         """Those of the module that it reads or writes."""
         return frozenset(one for one in self.reads | self.writes if isinstance(one, str) and one != ANYWHERE)
+
+    @property
+    def read_variables(self) -> frozenset[str]:
+        """Those of the module that it reads."""
+        return frozenset(one for one in self.reads if isinstance(one, str) and one != ANYWHERE)
 
     @property
     def written_variables(self) -> frozenset[str]:

@@ -2,12 +2,15 @@
 
 The first call of a process may do what no later one does: allocate, upload tables, zero what kernels then reset by
 themselves; and it may leave what later ones only look up. So the plan is that of a later call: with the *preparation*
-before it, which is what was done earlier to memory that this call goes on using, if it hangs on no tensor. What hangs
-on one is not repeated: that memory has undefined contents, and a call that needs them is found to be wrong.
+before it, which is what was done earlier to memory that this call goes on using, if it hangs on no tensor, nor on
+what an earlier step made of one. What hangs on one is not repeated: that memory has undefined contents, and a call
+that needs them is found to be wrong.
 
 Memory that was prepared and that the call changes again is state from call to call (a counter that kernels reset, an
 accumulator that they do not). A plan with the preparation before it would always meet it fresh. So there the call is
-carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets.
+carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets; and where
+calls take buffers in turn, with the call before it in between. How many
+steps come before the call itself is noted, so that it can be carried out once more by itself, on the same tensors.
 """
 
 from collections import defaultdict
@@ -72,6 +75,15 @@ class _Needs:
     """What the call leaves in another state than it found it, perhaps."""
 
 
+@dataclass
+class _Launched:
+    """What a launch uses, and what of that it may read or write."""
+
+    used: set[Held]
+    read: set[Held]
+    written: set[Held]
+
+
 class RepeatedCalls:
     """Both recordings of one process's calls. Everything raises LiftRefusedError where they are no plan."""
 
@@ -84,16 +96,16 @@ class RepeatedCalls:
         second: Recording,
         initial: Sequence[tuple[str, str]] = (),
         returned: Mapping[str, tuple[int, ...]] | None = None,
+        adds: bool = True,
     ) -> None:
         """`uses` are those of the entries. `initial`: before each call the second of two tensors is a copy of the
-        first, or zeros where that has no name. `returned`: the shapes of outputs that the host code has to return.
+        first, or zeros where that has no name; these only if the source `adds` to memory, or the first kernel that
+        uses the output may look at it: to fill what is overwritten would cost time. `returned`: the shapes of outputs
+        that the host code has to return.
         """
         self.problem, self.entries, self.uses, self.returned = problem, entries, uses, returned
         self.first, self.second = first, second
         self.tensors = [*problem.inputs, *problem.outputs]
-        self.initial = [
-            Copy(source=source, target=target) if source else Fill(target=target) for source, target in initial
-        ]
         begins = [one.first_step for one in first.calls]
         if len(begins) <= _LAST or len(first.buffers) < 2 * len(self.tensors):
             raise unstable("it is not called as often as it should be")
@@ -102,6 +114,23 @@ class RepeatedCalls:
         if begins != sorted(begins) or begins[-1] > len(first.steps):
             raise unstable("its calls do not follow one another")
         self.begins = begins
+        self.initial = [
+            Copy(source=source, target=target) if source else Fill(target=target)
+            for source, target in initial
+            if source or adds or self._looks_at(target)
+        ]
+
+    def _looks_at(self, output: str) -> bool:
+        """Whether the first kernel of a call that uses this output may read what is there."""
+        number = [tensor.name for tensor in self.tensors].index(output)
+        for one, other in self._pairs(0, self.begins[1]):
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+                launched = self._launched(one, other)
+                if number in launched.used:
+                    return number in launched.read
+            elif isinstance(one, RecordedFill) and self._held(one.fill) == number:
+                return False
+        return False
 
     def plan(self, again: bool) -> RecordedLaunchPlan:
         """The plan of any later call. `again`: whether to carry out one that changes what was prepared twice."""
@@ -109,13 +138,19 @@ class RepeatedCalls:
         judged = self._judged(plans)
         reader, steps = self._read(judged)
         needs = self._needs(judged)
-        prepared, keys = self._preparation(judged, needs)
+        pairs, keys = self._preparation(judged, needs)
         orders = reader.orders()
-        before = reader.prepare(prepared)
         more: list[Temporary] = []
-        if again and needs.changed & keys:
+        changes = bool(needs.changed & keys)
+        in_turn = changes and judged == _LAST and self._in_turn(keys)
+        earlier: list[Step] = []
+        if again and in_turn:
+            pairs, _ = self._preparation(_LAST - 1, _Needs(needs.held | self._needs(_LAST - 1).held))
+            earlier = [*self.initial, *reader.prepare([*self._pairs(self.begins[_LAST - 1], self.begins[_LAST])])]
+        before = reader.prepare(pairs)
+        if again and changes:
             stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
-            before += [*filled, *_renamed(steps, stand_ins)]
+            before += [*filled, *_renamed([*steps, *earlier], stand_ins)]
             if len(before) + len(steps) > MAX_RECORDED_STEPS:
                 raise LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -131,7 +166,37 @@ class RepeatedCalls:
             )
             for order in orders
         ]
-        return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved)})
+        prepared = len(before) if changes and not in_turn else 0
+        return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved), "prepared": prepared})
+
+    def _in_turn(self, keys: set[Held]) -> bool:
+        """Whether the last two calls use different ones of buffers that were prepared, as two that take turns.
+
+        Then a call like the last comes behind one like that before it, and not behind itself. Raises LiftRefusedError
+        where not all of them were prepared.
+        """
+        uses = [self._addressed(number) for number in (_LAST - 1, _LAST)]
+        others = {held for pair in zip(*uses, strict=False) if pair[0] != pair[1] for held in pair}
+        if not others & keys:
+            return False
+        if others & set(uses[0]) & set(uses[1]) - keys:
+            raise LiftRefusedError(
+                Status.UNSUPPORTED,
+                "The host code takes buffers in turn from call to call, and has not prepared all of them. A plan is "
+                "one for all calls.",
+                "Initialise all of them alike at first. It was not judged, so there is no reward.",
+            )
+        return True
+
+    def _addressed(self, number: int) -> list[int]:
+        """The buffers that the arguments of a call's launches are in, one after another."""
+        end = [*self.begins, len(self.first.steps)][number + 1]
+        return [
+            held
+            for one, other in self._pairs(self.begins[number], end)
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch)
+            for _, _, held in self._whole.addresses(one, other)
+        ]
 
     def _read(self, number: int) -> tuple["_Reader", list[Step]]:
         many = len(self.tensors)
@@ -150,7 +215,7 @@ class RepeatedCalls:
                 reader.plan([])
             return (), ()
         plan = reader.plan(steps)
-        return plan.steps, plan.temporaries
+        return plan.steps, tuple(sorted(plan.temporaries, key=lambda one: one.name))
 
     def _judged(self, plans: Sequence[tuple[tuple[Step, ...], tuple[Temporary, ...]]]) -> int:
         """The call that all later ones are like; where they differ in how much they do, the one that does least."""
@@ -219,16 +284,16 @@ class RepeatedCalls:
         start = 0 if number is None else address - self.first.buffers[number].base
         return start, start + size
 
-    def _launched(self, one: RecordedLaunch, other: RecordedLaunch) -> tuple[set[Held], set[Held]]:
-        """What a launch uses, and what of that it may write."""
+    def _launched(self, one: RecordedLaunch, other: RecordedLaunch) -> "_Launched":
         uses = self.uses.of(one.kernel)
-        used: set[Held] = set(uses.variables)
-        written: set[Held] = set(uses.written_variables)
+        found = _Launched(set(uses.variables), set(uses.read_variables), set(uses.written_variables))
         for parameter, at, number in self._whole.addresses(one, other):
-            used.add(number)
+            found.used.add(number)
+            if uses.may_read(parameter, at):
+                found.read.add(number)
             if uses.may_write(parameter, at):
-                written.add(number)
-        return used, written
+                found.written.add(number)
+        return found
 
     def _needs(self, number: int) -> _Needs:
         """Of one call."""
@@ -236,9 +301,9 @@ class RepeatedCalls:
         end = [*self.begins, len(self.first.steps)][number + 1]
         for one, other in self._pairs(self.begins[number], end):
             if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
-                used, written = self._launched(one, other)
-                needs.held |= used
-                needs.changed |= written
+                launched = self._launched(one, other)
+                needs.held |= launched.used
+                needs.changed |= launched.written
             elif isinstance(one, RecordedFill):
                 self._written(needs, one.fill, one.bytes)
             elif isinstance(one, RecordedCopy):
@@ -258,18 +323,18 @@ class RepeatedCalls:
 
     def _preparation(self, number: int, needs: _Needs) -> tuple[list[Pair], set[Held]]:
         """Steps before a call that it goes on needing and that hang on no tensor; and what they write."""
-        tensors = set(range(2 * len(self.tensors)))
         found: list[Pair] = []
         keys: set[Held] = set()
         if not needs.held:
             return found, keys
-        for one, other in reversed(list(self._pairs(0, self.begins[number]))):
+        for one, other in reversed(self._on_no_tensor(self.begins[number])):
             if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
-                used, written = self._launched(one, other)
-                if not written & needs.held or used & tensors:
+                launched = self._launched(one, other)
+                written = launched.written
+                if not written & needs.held:
                     continue
-                needs.held |= used
-                for place in used:
+                needs.held |= launched.used
+                for place in launched.used:
                     needs.covered.pop(place, None)
             elif isinstance(one, RecordedFill | RecordedCopy):
                 address = one.fill if isinstance(one, RecordedFill) else one.to
@@ -278,16 +343,44 @@ class RepeatedCalls:
                     continue
                 needs.covered[target].append(stretch)
                 written = {target}
-                if isinstance(one, RecordedCopy):
-                    source = self._held(one.source)
-                    if source is None or source in tensors:
-                        continue
+                if isinstance(one, RecordedCopy) and (source := self._held(one.source)) is not None:
                     needs.held.add(source)
             else:
                 continue
             found.insert(0, (one, other))
             keys |= written
         return found, keys
+
+    def _on_no_tensor(self, end: int) -> list[Pair]:
+        """Steps up to `end` that hang on no tensor, nor on what an earlier one made of a tensor.
+
+        As the second launch of each call does where the first leaves partial results in a workspace that is kept: by
+        itself it would meet what nobody wrote, and may take that for indices.
+        """
+        tensors: set[Held] = set(range(2 * len(self.tensors)))
+        hanging = set(tensors)
+        found: list[Pair] = []
+        for one, other in self._pairs(0, end):
+            if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
+                launched = self._launched(one, other)
+                if launched.used & tensors or launched.read & hanging:
+                    hanging |= launched.written
+                    continue
+            elif isinstance(one, RecordedFill | RecordedCopy):
+                address = one.fill if isinstance(one, RecordedFill) else one.to
+                target = self._held(address)
+                if isinstance(one, RecordedCopy):
+                    source = self._held(one.source)
+                    if source is None or source in hanging:
+                        hanging |= set() if target is None else {target}
+                        continue
+                whole = isinstance(target, int) and one.bytes == self.first.buffers[target].bytes
+                if target is not None and target not in tensors and whole:
+                    hanging.discard(target)
+            else:
+                continue
+            found.append((one, other))
+        return found
 
     def _stand_ins(self, taken: set[str]) -> tuple[dict[str, str], list[Fill]]:
         """What the tensors are called for the call before, and what fills these."""

@@ -3,7 +3,8 @@
 Last of all, on fresh inputs of sizes that were right in the usual order. Where blocks share memory on purpose, every
 second schedule has memory as weak as the PTX ISA allows it too (weak_memory.py).
 
-What host code gives to several streams is run in other orders of its steps too, with each trial.
+What host code gives to several streams is run in other orders of its steps too, with each trial; and a call that
+changes what an earlier one prepared is run again behind itself.
 """
 
 import hashlib
@@ -44,6 +45,11 @@ _WAITING_HINT: Final = (
 _STREAM_HINT: Final = (
     "Let the stream that needs the result wait for it: cudaEventRecord(event, first) and cudaStreamWaitEvent(second, "
     "event), or launch both on one stream."
+)
+
+_LATER_CALL_HINT: Final = (
+    "Compute the outputs anew at each call, whatever was left in memory that is kept: the same addresses hold other "
+    "inputs then; and leave there what the next call needs."
 )
 
 
@@ -193,3 +199,34 @@ def other_stream_orders(examination: Examination, trial: PlannedTrial, sized_pla
             message = f"On a GPU {order.said}. So run, the answer is wrong. {ruling.message}"
             return replace(ruling, status=Status.INCORRECT, message=message, hint=_STREAM_HINT)
     return None
+
+
+def later_call(examination: Examination, trial: PlannedTrial, sized_plan: SizedPlan) -> Ruling | None:
+    """A call behind a trial that was right: the same addresses, other inputs, and memory as the last call left it.
+
+    So a kernel is found out that knows an input again by its address. Only where undefined memory can be kept from
+    one plan to another, which backends on a GPU do not.
+    """
+    if not examination.session.reorders:
+        return None
+    inputs = trial.distribution.draw(examination.rng, trial.sizes)
+    alone = replace(sized_plan, steps=sized_plan.steps[sized_plan.prepared :], orders=(), prepared=0)
+    whole = examination.execute(sized_plan, examination.inputs, POISON)
+    outcome = whole if whole.fault else examination.execute(alone, inputs, POISON, keeps=True)
+    if is_ours(outcome.fault):
+        assert outcome.fault is not None
+        examination.warnings[f"not judged in a later call: {sentence(outcome.fault, 0)}"] = None
+        return None
+    ruling = examination.fault_ruling(outcome, trial)
+    comparison = None
+    expected = {} if ruling else examination.problem.oracle(inputs, trial.sizes, **trial.scalars)
+    for name, wanted in expected.items():
+        comparison = compare_output(name, alone.tensors(outcome.contents)[name], wanted, trial.tolerance, POISON)
+        if comparison.mismatch is not None:
+            ruling = examination.incorrect(trial, comparison)
+            break
+    if ruling is None:
+        return None
+    examination.trials[-1] = trial_of(trial, False, comparison)
+    message = f"In a later call in one process, with other inputs at the same addresses. {ruling.message}"
+    return replace(ruling, message=message, hint=_LATER_CALL_HINT)

@@ -13,7 +13,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.examination import Examination
-from evaluator.stages.verify.orders import other_orders, other_stream_orders
+from evaluator.stages.verify.orders import later_call, other_orders, other_stream_orders
 from evaluator.stages.verify.trials import PlannedTrial, fits
 from evaluator.stages.verify.verified import Verified
 
@@ -57,6 +57,8 @@ def verify(
             ruling = examination.run(trial, sized_plan, following=_following(trials, number))
             if ruling is None and sized_plan.orders:
                 ruling = other_stream_orders(examination, trial, sized_plan)
+            if ruling is None and sized_plan.prepared:
+                ruling = later_call(examination, trial, sized_plan)
         else:
             ruling = beyond.judge(examination, trial, sized_plan)
         if ruling is not None:

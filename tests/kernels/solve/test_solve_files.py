@@ -24,6 +24,7 @@ WRONG = {
     "relu_float4_and_tail": ("input + 4 * quads", "input + 3 * quads"),
     "relu_copied_first": ("n * sizeof(float), cudaMemcpyDeviceToDevice", "n, cudaMemcpyDeviceToDevice"),
     "reduce_sum_atomic": ("    cudaMemset(total, 0, sizeof(float));\n", ""),
+    "histogram_two_in_turn": ("    if (blockIdx.x == 0) next[threadIdx.x] = 0;\n", ""),
     "histogram_private_rows": (
         "256 * sizeof(unsigned), many);\n    count",
         "255 * sizeof(unsigned), many);\n    count",

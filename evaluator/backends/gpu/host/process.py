@@ -15,7 +15,7 @@ from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, C
 from evaluator.backends.gpu.shared_memory import Memory
 from evaluator.errors import GpuError, InfrastructureError
 from evaluator.python_command import last_words, own_python
-from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Isolation, Job, Limits, Sandbox
+from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
 
 CUDA_DEVICE: Final = "evaluator.backends.gpu.host.inside.cuda:HostCudaDevice"
 TASKS: Final = 256
@@ -29,19 +29,6 @@ _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
 _KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
 """Of faults that a process may name beside an exception."""
-NEEDED: Final = frozenset(
-    {
-        Isolation.NETWORK,
-        Isolation.HOST_FILES,
-        Isolation.WRITE_OUTSIDE,
-        Isolation.OTHER_PROCESSES,
-        Isolation.CAPABILITIES,
-        Isolation.KERNEL_CALLS,
-        Isolation.ENVIRONMENT,
-        Isolation.NO_LEFTOVERS,
-    }
-)
-"""What a sandbox must keep from host code that nobody has read."""
 
 
 @dataclass(frozen=True)

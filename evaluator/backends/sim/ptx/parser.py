@@ -210,8 +210,11 @@ class _Parser:
         return Variable(name, space, kind, size, align, initial, external)
 
     def _pointer_attribute(self) -> None:
+        """What follows `.ptr`, an alignment too, is said of what is pointed to (PTX ISA, the parameter attribute)."""
         while self.peek() in (".global", ".const", ".shared", ".local", ".param"):
             self.take()
+        if self.accept(".align"):
+            self.number()
 
     def _initial(self) -> Iterator[int | Symbol | Relocation]:
         if self.accept("{"):

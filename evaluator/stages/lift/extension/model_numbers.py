@@ -64,8 +64,14 @@ def _given(tree: ast.Module) -> dict[str, ast.expr]:
     returns = [one.value for one in ast.walk(inputs) if isinstance(one, ast.Return)] if inputs else []
     match returns:
         case [ast.List(elts=listed) | ast.Tuple(elts=listed)]:
-            values |= dict(zip(names, listed, strict=False))
+            # Behind `*more` nobody knows which is whose, so that a default is none either.
+            many = next((at for at, one in enumerate(listed) if isinstance(one, ast.Starred)), None)
+            values |= dict(zip(names[:many], listed, strict=False))
+            if many is not None:
+                return {name: value for name, value in values.items() if name not in names[many:]}
         case [ast.Dict(keys=keys, values=held)]:
+            if None in keys:
+                values.clear()
             for key, value in zip(keys, held, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     values[key.value] = value

@@ -32,7 +32,7 @@ _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
 _ALWAYS: Final = "#include <torch/extension.h>"
 _UNSUPPORTED: Final = "It was not judged, so there is no reward."
 
-_Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fin.+-]{1,3000})*$")]
+_Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fin.+-]+)*$")]
 _Text = Annotated[str, Field(max_length=1 << 20)]
 
 
@@ -57,7 +57,8 @@ class CompiledText(Wire):
     lines: Annotated[tuple[Annotated[StrictInt, Field(ge=0, le=1 << 20)], ...], Field(max_length=16)]
     """Where each begins in the solution; 0 where that cannot be told."""
     functions: (
-        Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,200}$")], ...], Field(max_length=64)] | None
+        Annotated[tuple[Annotated[str, Field(max_length=201, pattern=r"^[A-Za-z_]\w*$")], ...], Field(max_length=64)]
+        | None
     )
     flags: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=64)]
 

@@ -135,6 +135,28 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
     return release(pointer, "cudaFreeAsync");
 }
 
+// The device has its default pool alone, and what is set of it changes only when memory is taken from the system.
+static char default_pool;
+static bool is_pool(cudaMemPool_t pool) { return pool == (cudaMemPool_t)&default_pool; }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+    if (device != 0) return recorder().error = cudaErrorInvalidDevice;
+    *pool = (cudaMemPool_t)&default_pool;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+    return device == 0 && is_pool(pool) ? cudaSuccess : recorder().error = cudaErrorInvalidValue;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void *) {
+    return is_pool(pool) ? cudaSuccess : recorder().error = cudaErrorInvalidValue;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
+    return is_pool(pool) ? cudaSuccess : recorder().error = cudaErrorInvalidValue;
+}
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t) {
+    return is_pool(pool) ? allocate(pointer, bytes) : recorder().error = cudaErrorInvalidValue;
+}
+
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
     *pitch = (width + 511) & ~(size_t)511;
     return allocate(pointer, *pitch * height);

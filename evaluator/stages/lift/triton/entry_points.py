@@ -28,6 +28,10 @@ class PythonEntry(EntryFunction):
 
     takes_more: bool = False
     """Whether it takes any number of arguments (`*args`)."""
+    defaulted: frozenset[str] = frozenset()
+    """Parameters that have a default."""
+    keywords: tuple[str, ...] = ()
+    """Parameters without a default that are passed by name alone."""
 
 
 def is_triton(source: str) -> bool:
@@ -75,7 +79,16 @@ def _read(name: str, parameters: str, line: int) -> PythonEntry | None:
     given = function.args
     plain = [one.arg for one in (*given.posonlyargs, *given.args)]
     without = len(plain) - len(given.defaults)
-    return PythonEntry(name, tuple(plain[:without]), line, given.vararg is not None)
+    by_name = list(zip(given.kwonlyargs, given.kw_defaults, strict=True))
+    defaulted = [one.arg for one in given.args[max(0, without - len(given.posonlyargs)) :]]
+    return PythonEntry(
+        name,
+        tuple(plain[:without]),
+        line,
+        given.vararg is not None,
+        frozenset([*defaulted, *(one.arg for one, default in by_name if default is not None)]),
+        tuple(one.arg for one, default in by_name if default is None),
+    )
 
 
 def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
@@ -88,12 +101,14 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
     inputs, outputs = ([one.name for one in each] for each in (problem.inputs, problem.outputs))
     numbers = [*(one.name for one in problem.scalars), *problem.sizes]
     names = [str(name) for name in entry.parameter_names]
+    keywords = _keywords(problem, entry)
+    inputs = [name for name in inputs if name not in keywords]
     stated = {one.name: one for one in problem.entry}
     if stated and len(names) == len(stated):
         chosen = [stated[name] for name in names] if set(names) == set(stated) else list(problem.entry)
         changed = initial_contents(chosen)
         bound = tuple(one.tensor or one.name for one in chosen)
-        return Binding(bound, f"{entry.name}({', '.join(bound)}) bound as the problem states it", changed)
+        return Binding(bound, f"{entry.name}({', '.join(bound)}) bound as the problem states it", changed, keywords)
     by_name = set(names) <= set(problem.parameter_names) and set(inputs) <= set(names)
     if by_name and (set(outputs) <= set(names) or not set(outputs) & set(names)):
         bound, how = tuple(names), "by name"
@@ -108,9 +123,26 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
             )
         bound, how = in_order, "by order"
     pairs = zip(names, bound, strict=False)
-    told = ", ".join(what if name == what else f"{name} = {what}" for name, what in pairs) if names else "*args"
-    returned = "" if set(outputs) <= set(bound) else f", returning {', '.join(outputs)}"
-    return Binding(bound, f"{entry.name}({told}) bound {how}{returned}")
+    positional = (what if name == what else f"{name} = {what}" for name, what in pairs) if names else ("*args",)
+    told = ", ".join((*positional, *keywords))
+    returned = "" if set(outputs) <= {*bound, *keywords} else f", returning {', '.join(outputs)}"
+    return Binding(bound, f"{entry.name}({told}) bound {how}{returned}", keywords=keywords)
+
+
+def _keywords(problem: Problem, entry: PythonEntry) -> tuple[str, ...]:
+    """What is passed by name: a default is no answer where the problem has an input or a scalar of that name.
+
+    A size keeps its default, which is mostly None, or says how a tile is cut and no size of the problem.
+    """
+    if unknown := [name for name in entry.keywords if name not in problem.parameter_names]:
+        raise LiftRefusedError(
+            Status.INVALID_SUBMISSION,
+            f"`{entry.name}` (line {entry.line}) takes '{unknown[0]}' by name alone, and {problem.id} has "
+            f"{', '.join(problem.parameter_names)}.",
+            f"Write it as `{expected_python(problem, entry.name)}`.",
+        )
+    given = [*(one.name for one in problem.inputs), *(one.name for one in problem.scalars)]
+    return (*entry.keywords, *(name for name in given if name in entry.defaulted))
 
 
 def _in_order(
@@ -153,12 +185,17 @@ def python_call(
         "scalars": {one.name: numbers[one.name] for one in problem.scalars},
         "inputs": [one.name for one in problem.inputs],
     }
+
+    def argument(name: str) -> list[Any]:
+        return ["tensor", places[name]] if name in places else ["number", numbers[name]]
+
     return {
         "sets": list(TENSORS_OF_CALLS),
         "model": model if is_model else None,
         "tensors": [[str(tensor.dtype), list(tensor.shape_at(sizes))] for tensor in every],
-        "arguments": [["tensor", places[n]] if n in places else ["number", numbers[n]] for n in binding.names],
+        "arguments": [argument(name) for name in binding.names],
+        "keywords": {name: argument(name) for name in binding.keywords},
         "results": []
-        if {one.name for one in problem.outputs} & set(binding.names)
+        if {one.name for one in problem.outputs} & {*binding.names, *binding.keywords}
         else [places[one.name] for one in problem.outputs],
     }

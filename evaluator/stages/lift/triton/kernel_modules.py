@@ -139,7 +139,8 @@ def _body(kernel: TritonKernel, symbol: str, number: int) -> str:
     renamed = {name: f"{name}_{number}" for name in _DEFINED.findall(_EXTERN.sub("", _outside(text)))}
     renamed[found[0]] = symbol
     names = "|".join(re.escape(name) for name in sorted(renamed, key=len, reverse=True))
-    return re.sub(rf"(?<![\w$%.])(?:{names})(?![\w$])", lambda match: renamed[match[0]], text)
+    # Before a dot it is an instruction, as `add.s32` in a kernel that is called `add`.
+    return re.sub(rf"(?<![\w$%.])(?:{names})(?![\w$.])", lambda match: renamed[match[0]], text)
 
 
 def _outside(text: str) -> str:

@@ -8,7 +8,7 @@ of combinations.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
-from evaluator.stages.lift.binding import Binding, LiftRefusedError, needed_contents
+from evaluator.stages.lift.binding import Binding, LiftRefusedError, adds_to_memory
 from evaluator.stages.lift.host_runs import RecordingSandbox
 from evaluator.stages.lift.kernelbench.solution import reference_of
 from evaluator.stages.lift.lifting import Scalars, there
@@ -106,9 +106,11 @@ class LiftedPython:
                 "Nothing is wrong with it. It was not judged there, so there is no reward.",
             )
         outputs = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
-        returned = None if outputs.keys() & set(self.binding.names) else outputs
+        returned = None if outputs.keys() & {*self.binding.names, *self.binding.keywords} else outputs
         recordings = self._named(one.first), self._named(one.second)
-        calls = RepeatedCalls(self.problem, self.entries, self.uses, *recordings, self.binding.initial, returned)
+        adds = adds_to_memory(self.source)
+        initial = self.binding.initial
+        calls = RepeatedCalls(self.problem, self.entries, self.uses, *recordings, initial, returned, adds)
         return calls.plan(again=sizes not in self.published)
 
     def _named(self, recording: Recording) -> Recording:
@@ -187,7 +189,6 @@ def lifted_python(
 ) -> LiftedPython:
     """Bind the function of `source` to the problem. Raises LiftRefusedError."""
     binding = bind_python(problem, entry)
-    binding = replace(binding, initial=needed_contents(binding.initial, source))
     # Kernels are compiled in the same sandboxes.
     held = RecordingSandbox(sandbox, more_s=settings.compile_timeout_s)
     return LiftedPython(source, entry, problem, binding, arch, settings, triton, toolchain, held, cache, published)

@@ -45,17 +45,19 @@ ENTRIES = (
     *(Entry(name, f"{name}(float*, float*, float*)", POINTERS) for name in ("use", "change", "look_up")),
     Entry("make", "make(float*)", POINTERS[:1]),
 )
-KEPT, TABLE = 4, 5
-"""Buffers behind those of both sets of tensors: memory that is kept over calls, and a variable of the module."""
+KEPT, TABLE, MORE = 4, 5, 6
+"""Buffers behind those of both sets of tensors: memory that is kept over calls, a variable of the module, and more
+memory."""
 ZERO = {"data": "00", "stream": 0}
 
 
-def plan(each, before=lambda address: [], again=False):
+def plan(each, before=lambda address: [], again=False, **more):
     """Of `each(number, x, y, address)`, the steps of a call, and of `before`, those of initialisers."""
     found = []
     for base in (1 << 39, 1 << 40):
         buffers = [{"base": (number + 1) * base + 4096, "bytes": 64} for number in range(5)]
         buffers.append({"base": 6 * base + 4096, "bytes": 16, "variable": "table"})
+        buffers.append({"base": 7 * base + 4096, "bytes": 64})
 
         def address(number, buffers=buffers):
             return buffers[number]["base"]
@@ -66,7 +68,7 @@ def plan(each, before=lambda address: [], again=False):
             steps = steps + each(number, address(2 * tensors), address(2 * tensors + 1), address)
         told = {"buffers": buffers, "steps": steps, "streams": 1, "calls": calls}
         found.append(recording_of(json.dumps(told).encode()))
-    return RepeatedCalls(RELU, ENTRIES, MemoryUses(PTX), *found).plan(again)
+    return RepeatedCalls(RELU, ENTRIES, MemoryUses(PTX), *found, **more).plan(again)
 
 
 def launch(kernel, *addresses):
@@ -106,6 +108,22 @@ def test_a_kernel_that_makes_a_table_is_launched_before_and_what_reads_tensors_i
     assert told(packed) == [("use", "x", "scratch1", "y")]
 
 
+def test_a_launch_on_what_an_earlier_one_made_of_a_tensor_is_not_launched_before():
+    """As the middle one of three, on partial results in memory that is kept."""
+
+    def each(number, x, y, at):
+        return [launch("change", x, at(KEPT), at(KEPT)), launch("use", at(KEPT), at(KEPT), at(MORE)), last(x, y, at)]
+
+    def last(x, y, at):
+        return launch("use", x, at(MORE), y)
+
+    assert told(plan(each, again=True)) == [
+        ("change", "x", "scratch1", "scratch1"),
+        ("use", "scratch1", "scratch1", "scratch2"),
+        ("use", "x", "scratch2", "y"),
+    ]
+
+
 def test_a_variable_counts_where_a_kernel_uses_it():
     def before(at):
         return [{"fill": at(TABLE), **ZERO, "bytes": 16}]
@@ -136,6 +154,14 @@ def test_what_was_prepared_and_is_changed_is_met_as_a_call_leaves_it():
         ("x_before", (16,)),
         ("y_before", (16,)),
     ]
+
+
+def test_an_output_of_zeros_is_filled_where_the_first_kernel_that_uses_it_looks_there():
+    zeros = {"initial": (("", "y"),), "adds": False}
+    looks = plan(lambda number, x, y, at: [launch("use", x, y, y)], **zeros)
+    assert told(looks) == [("fill", "y"), ("use", "x", "y", "y")]
+    overwrites = plan(lambda number, x, y, at: [launch("use", x, x, y), launch("use", x, y, y)], **zeros)
+    assert [step[0] for step in told(overwrites)] == ["use", "use"]
 
 
 def test_what_each_call_zeroes_itself_needs_no_preparation():

@@ -160,8 +160,9 @@ def _recorded(
     for each_set in call["sets"]:
         tensors = sets[each_set]
         memory.begin_call()
-        arguments = [tensors[value] if kind == "tensor" else value for kind, value in call["arguments"]]
-        given = model(tensors) if model else getattr(module, request["entry"])(*arguments)
+        arguments = [_passed(tensors, *each) for each in call["arguments"]]
+        keywords = {name: _passed(tensors, *each) for name, each in call["keywords"].items()}
+        given = model(tensors) if model else getattr(module, request["entry"])(*arguments, **keywords)
         if call["results"]:
             memory.calls[-1]["returned"] = _returned(given, [tensors[number] for number in call["results"]])
     return {
@@ -173,6 +174,10 @@ def _recorded(
             "calls": memory.calls,
         },
     }
+
+
+def _passed(tensors: list[Any], kind: str, value: Any) -> Any:
+    return tensors[value] if kind == "tensor" else value
 
 
 def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:

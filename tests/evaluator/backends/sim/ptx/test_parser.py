@@ -162,6 +162,12 @@ kernel k
 }
 
 
+def test_an_alignment_behind_ptr_is_that_of_what_it_points_to():
+    pointer = ".param .u64 .ptr .global .align 1"
+    module = parse_ptx(HEADER + f".entry k({pointer} x, .param .u32 stride, {pointer} y) {{ ret; }}")
+    assert [one.align for one in module.functions["k"].parameters] == [8, 4, 8]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_read(case):
     ptx, expected = CASES[case]

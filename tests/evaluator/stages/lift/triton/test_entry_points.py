@@ -57,7 +57,26 @@ def test_parameters_are_bound(problem, text, names, said):
     assert binding.said.endswith(said)
 
 
-@pytest.mark.parametrize("text", ["def run(p, q, r, s, t): pass", "def run(): pass", "def run(a): pass"])
+@pytest.mark.parametrize(
+    ("problem", "text", "names", "keywords"),
+    [
+        ("saxpy", "def run(x, y, out, alpha=1.0): pass", "x y out", "alpha"),
+        ("saxpy", "def run(x, y, out, *, n, alpha=1.0): pass", "x y out", "n alpha"),
+        ("saxpy", "def run(u, v, out=None, alpha=1.0, n=None): pass", "x y", "alpha"),
+        ("layer_norm", "def run(x, weight=None, bias=None, eps=1e-5, rows=4): pass", "x", "weight bias eps"),
+    ],
+)
+def test_what_has_a_default_is_passed_by_name_where_the_problem_has_it(problem, text, names, keywords):
+    binding = bound(problem, text)
+    assert (binding.names, binding.keywords) == (tuple(names.split()), tuple(keywords.split()))
+    call = python_call(find_problem(problem), binding, dict.fromkeys(find_problem(problem).sizes, 8), {})
+    assert set(call["keywords"]) == set(binding.keywords)
+    assert bool(call["results"]) is ("out" not in names)
+
+
+@pytest.mark.parametrize(
+    "text", ["def run(p, q, r, s, t): pass", "def run(): pass", "def run(a): pass", "def run(a, b, c, *, axis): pass"]
+)
 def test_a_function_that_does_not_fit_is_told_what_would(text):
     with pytest.raises(LiftRefusedError) as refused:
         bound("vector_add", text)

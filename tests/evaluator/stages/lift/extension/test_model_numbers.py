@@ -1,0 +1,52 @@
+"""Numbers that the Model of a file in KernelBench's form is made with."""
+
+import pytest
+
+from evaluator.problems.catalogue import find_problem
+from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
+
+MODEL = """
+import torch.nn as nn
+
+{top}
+
+class Model(nn.Module):
+    def __init__(self, {parameters}):
+        super().__init__()
+
+def get_init_inputs():
+    return {given}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "top", "numbers"),
+    [
+        ("stride, padding=1", "[2]", "", {"stride": 2, "padding": 1}),
+        ("channels, dim=-1", "[channels]", "channels = 8", {"channels": "channels", "dim": -1}),
+        ("scale", "[factor]", "factor = 0.5", {"scale": 0.5}),
+        ("stride", "[steps]", "steps = (2, 3)", {"stride_0": 2, "stride_1": 3}),
+        ("kernel", "[window]", "window = (4, 5)", {"kernel_0": "window_0", "kernel_1": "window_1"}),
+        ("a, bias=True, *, eps=1e-5, name='x'", "{'a': 3, 'eps': 0.1}", "", {"a": 3, "bias": True, "eps": 0.1}),
+        ("a, b=2", "[]", "", {"b": 2}),
+        ("a, b=2", "[int(3), 2 * 4]", "", {}),
+        ("a, b, c=7", "[1, *pair]", "pair = (3, 4)", {"a": 1}),
+        ("a, b=2", "{'a': 1, **more}", "more = {'b': 3}", {"a": 1}),
+        ("*sizes", "[1, 2]", "", {}),
+    ],
+)
+def test_what_model_is_made_with_counts_before_its_defaults(parameters, given, top, numbers):
+    text = MODEL.format(parameters=parameters, given=given, top=top)
+    found = numbers_of_model(text, {"channels", "window_0", "window_1"})
+    assert dict(found) == numbers
+    assert {name: type(one) for name, one in found.items()} == {name: type(one) for name, one in numbers.items()}
+
+
+def test_without_a_model_there_are_none():
+    assert not numbers_of_model("", {"n"})
+    assert not numbers_of_model("class Model:\n    pass\n", {"n"})
+    assert text_of(find_problem("relu")) == ""
+
+
+def test_a_model_without_inputs_of_its_own_has_its_defaults():
+    assert numbers_of_model("class Model:\n    def __init__(self, eps=1e-6): pass\n", ()) == {"eps": 1e-6}
