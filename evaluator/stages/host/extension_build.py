@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from common.contract import Phase, Settings, Severity, Status
-from evaluator.backends.gpu.host.inside.extensions import content_key
-from evaluator.backends.gpu.host.process import BuiltLibrary
+from evaluator.backends.prebuilt import BuiltLibrary, content_key
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import Ruling
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
@@ -264,7 +263,7 @@ class ExtensionBuild:
         return run
 
 
-def ruling_of(refusal: LiftRefusedError) -> Ruling:
+def build_ruling(refusal: LiftRefusedError) -> Ruling:
     """A refusal, at the phase that it belongs to."""
     ruling = refusal.ruling
     compiles = ruling.status in (Status.COMPILE_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
