@@ -13,13 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from common.contract import Phase, Settings, Severity, Status
+from common.contract import Diagnostic, Phase, Settings, Severity, Status
 from evaluator.backends.prebuilt import BuiltLibrary, content_key
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import Ruling
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.compiler_exit import out_of_memory, refused, run_compiler, said, until_it_tells
+from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.host.narrow_includes import NAME, narrow_header, with_narrow_includes
 from evaluator.stages.host.torch_package import TorchPackage
@@ -191,13 +192,14 @@ class ExtensionBuild:
                     "Look for recursive templates, huge constant arrays and very large unrolled loops.",
                 )
             )
-        words = said(run)
+        # A unit of ours holds the submission's text: what a compiler says of it is about that.
+        words = re.sub(rf"^{re.escape(name)}\b", SOURCE_NAME, said(run), flags=re.MULTILINE)
         errors = [
             one
             for one in diagnostics.parse_diagnostics(words, unit, self.toolchain.headers)
             if one.severity is Severity.ERROR
         ]
-        why = errors[0].text if errors else _first_error(words)
+        why = _in_its_line(errors[0], unit) if errors else _first_error(words)
         refusal = LiftRefusedError(
             Status.COMPILE_ERROR,
             f"The extension does not compile: {why}",
@@ -268,6 +270,14 @@ def build_ruling(refusal: LiftRefusedError) -> Ruling:
     ruling = refusal.ruling
     compiles = ruling.status in (Status.COMPILE_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
     return replace(ruling, phase=Phase.COMPILE) if compiles else ruling
+
+
+def _in_its_line(error: Diagnostic, unit: str) -> str:
+    """An error with the line that it is in: the unit is made of several texts, so that its number says little."""
+    lines = unit.split("\n")
+    if error.file != SOURCE_NAME or error.line is None or not 0 < error.line <= len(lines):
+        return error.text
+    return f"{error.text} (in `{lines[error.line - 1].strip()[:200]}`)"
 
 
 def _may_want_headers(run: JobResult) -> bool:
