@@ -1,10 +1,11 @@
 """The host tier on a GPU: whether its corpus ends as it must, what its clock shows, and where its time goes.
 
-    python benchmarks/gpu/host_tier.py OUT.json [--only corpus|agreement|clock|stages] [--seconds 300] [--stand-in]
+    python benchmarks/gpu/host_tier.py OUT.json [--only PART] [--seconds 300] [--stand-in]
 
 corpus: each file of `tests/adversarial/host`, and whether it ended as its header says. agreement: each Triton
 solution of `tests/kernels/triton` in both tiers: the same status, and both times. clock: PyTorch's own operator as a
 submission, at growing sizes, by the referee's clock and by CUDA events. stages: where an evaluation's seconds go.
+builds: each solution of `tests/kernels/kernelbench`, whose C++ is compiled for it, recorded and run.
 `--stand-in` runs it without a GPU, on the processor: that shows that the program works, and no figure of it means
 anything.
 """
@@ -101,6 +102,24 @@ def agreement(bench: Bench) -> Iterator[Row]:
         yield row
 
 
+def builds(bench: Bench) -> Iterator[Row]:
+    """Each solution with `load_inline`, recorded, and compiled and run: the same status, and both times."""
+    for path in sorted((_TESTS / "kernels" / "kernelbench").glob("*.py")):
+        found = re.search(r"^# problem: (.*)$", path.read_text(), re.MULTILINE)
+        if found is None or "load_inline" not in path.read_text():
+            continue
+        row: Row = {"name": path.stem, "problem": found[1]}
+        for tier, asked in (("device", "off"), ("host", "always")):
+            verdict, took_s = bench.graded(found[1], path.read_text(), "kernelbench", host_tier=asked)
+            row[tier] = {"status": verdict.status.value, "seconds": round(took_s, 2), "message": verdict.message}
+            if verdict.receipt is not None:
+                row[tier]["phases_s"] = dict(verdict.receipt.phases_s)
+            if verdict.timing is not None:
+                row[tier] |= {"latency_us": verdict.timing.latency_us, "speedup": verdict.timing.speedup}
+        row["right"] = row["device"]["status"] == row["host"]["status"]
+        yield row
+
+
 def clock(bench: Bench) -> Iterator[Row]:
     """One operator at growing sizes, by both clocks."""
     for size in _SIZES:
@@ -157,6 +176,7 @@ _PARTS: Final[dict[str, Callable[[Bench], Iterator[Row]]]] = {
     "agreement": agreement,
     "clock": clock,
     "stages": stages,
+    "builds": builds,
 }
 
 

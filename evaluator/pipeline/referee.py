@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 from common.contract import Settings, Timing
 from common.contract.counters import Evidence
 from common.wire import BYTES_AS_BASE64, Json
-from evaluator.backends.gpu.host.process import BuiltLibrary, ExtensionCall
+from evaluator.backends.prebuilt import BuiltLibrary, ExtensionCall
 from evaluator.backends.session import Program
 from evaluator.errors import Ruling
 from evaluator.pipeline.progress import ProgressCallback

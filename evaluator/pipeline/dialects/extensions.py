@@ -4,10 +4,10 @@ import re
 from typing import Final
 
 from common.contract import Dialect
-from evaluator.backends.gpu.host.process import BuiltLibrary, ExtensionCall
+from evaluator.backends.prebuilt import BuiltLibrary, ExtensionCall
 from evaluator.errors import Ruling
 from evaluator.pipeline.grading_job import GradingJob
-from evaluator.stages.host.extension_build import ExtensionBuild, ExtensionText, ruling_of
+from evaluator.stages.host.extension_build import ExtensionBuild, ExtensionText, build_ruling
 from evaluator.stages.host.torch_package import find_torch
 from evaluator.stages.host.written_functions import call_of_extension
 from evaluator.stages.lift.binding import LiftRefusedError
@@ -19,12 +19,12 @@ _OF_CUDA: Final = re.compile(r"__global__|<<<|\bcuda\w|\bat::cuda\b|\bc10::cuda\
 _NAME: Final = "extension"
 
 
-def texts_of(job: GradingJob, source: str, dialect: Dialect) -> tuple[ExtensionText, ...]:
+def compiled_texts(job: GradingJob, source: str, dialect: Dialect) -> tuple[ExtensionText, ...]:
     """What is to be compiled for a submission. Raises LiftRefusedError, InfrastructureError."""
     if dialect == "torch-extension":
         # nvcc reads headers three times; what uses nothing of it need not go through it.
-        parts = ((), (source,)) if _OF_CUDA.search(source) else ((source,), ())
-        return (ExtensionText(_NAME, *parts, whole=True),)
+        cpp, cuda = ((), (source,)) if _OF_CUDA.search(source) else ((source,), ())
+        return (ExtensionText(_NAME, cpp, cuda, whole=True),)
     if dialect != "kernelbench" or not _COMPILES.search(source):
         return ()
     found = Solution(source, job.problem, job.submission.settings, job.toolbox.sandbox).compiled_texts()
@@ -43,7 +43,7 @@ def built(
     libraries: list[BuiltLibrary] = []
     try:
         call = call_of_extension(source, job.problem)[0] if dialect == "torch-extension" else None
-        for text in texts_of(job, source, dialect):
+        for text in compiled_texts(job, source, dialect):
             for part in (*text.cpp_sources, *text.cuda_sources):
                 if (ruling := screen(part, policy=LIFTED).ruling) is not None:
                     return ruling
@@ -58,5 +58,5 @@ def built(
             )
             libraries.append(build.library())
     except LiftRefusedError as refusal:
-        return ruling_of(refusal)
+        return build_ruling(refusal)
     return tuple(libraries), call

@@ -13,14 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from common.contract import Phase, Settings, Severity, Status
-from evaluator.backends.gpu.host.inside.extensions import content_key
-from evaluator.backends.gpu.host.process import BuiltLibrary
+from common.contract import Diagnostic, Phase, Settings, Severity, Status
+from evaluator.backends.prebuilt import BuiltLibrary, content_key
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import Ruling
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.compiler_exit import out_of_memory, refused, run_compiler, said, until_it_tells
+from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.host.narrow_includes import NAME, narrow_header, with_narrow_includes
 from evaluator.stages.host.torch_package import TorchPackage
@@ -28,12 +28,16 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
 
 _RULES: Final = "extension 1"
+_NARROW_S: Final = 100.0
+"""For one that does not: on one slow core the headers that it names take a sixth of that."""
 _FULL_S: Final = 300.0
 """For a text that needs all of PyTorch's headers: they alone take a minute and a half of one slow core."""
 _MAX_LIBRARY_BYTES: Final = 64 << 20
 _MAX_OBJECT_BYTES: Final = 256 << 20
 _FAST_MATH: Final = re.compile(r"--?use_fast_math")
 _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
+_SYNTAX: Final = re.compile(r"error:[^\n]*\bexpected (?:an? )?(?:[‘'\"][;,)}\]][’'\"]|expression|primary-expression)")
+"""A first error that no header would have spared: all other ones may be for want of one."""
 _CPP, _CUDA = "main.cpp", "cuda.cu"
 
 
@@ -116,10 +120,10 @@ class ExtensionBuild:
         self.spent_s += float(made.get(SPARED_S, b"0"))
         return BuiltLibrary(self.text.key, self.text.name, made["library"])
 
-    def objects(self) -> dict[str, bytes]:
-        """The object files, by the unit that each is of. Raises LiftRefusedError, InfrastructureError."""
+    def compiled(self, name: str) -> bytes:
+        """The object file of one unit. Raises LiftRefusedError, InfrastructureError."""
         try:
-            return {name: self._compiled(name, unit) for name, unit in self.text.units().items()}
+            return self._compiled(name, self.text.units()[name])
         except _UncacheableError as ended:
             raise ended.refusal from None
 
@@ -162,12 +166,14 @@ class ExtensionBuild:
 
     def _compiled(self, name: str, unit: str) -> bytes:
         narrow = with_narrow_includes(unit)
+        run: JobResult | None = None
         if narrow != unit:
             header = narrow_header(unit, self.torch.root / "include").encode()
-            run = self._run(name, {name: narrow.encode(), NAME: header})
+            run = self._run(name, {name: narrow.encode(), NAME: header}, _NARROW_S)
             if run.exit_code == 0 and "unit.o" in run.files:
                 return run.files["unit.o"]
-        run = self._run(name, {name: unit.encode()}, _FULL_S)
+        if run is None or _may_want_headers(run):
+            run = self._run(name, {name: unit.encode()}, _FULL_S)
         if run.exit_code == 0 and "unit.o" in run.files:
             return run.files["unit.o"]
         if run.timed_out:
@@ -186,13 +192,14 @@ class ExtensionBuild:
                     "Look for recursive templates, huge constant arrays and very large unrolled loops.",
                 )
             )
-        words = said(run)
+        # A unit of ours holds the submission's text: what a compiler says of it is about that.
+        words = re.sub(rf"^{re.escape(name)}\b", SOURCE_NAME, said(run), flags=re.MULTILINE)
         errors = [
             one
             for one in diagnostics.parse_diagnostics(words, unit, self.toolchain.headers)
             if one.severity is Severity.ERROR
         ]
-        why = errors[0].text if errors else _first_error(words)
+        why = _in_its_line(errors[0], unit) if errors else _first_error(words)
         refusal = LiftRefusedError(
             Status.COMPILE_ERROR,
             f"The extension does not compile: {why}",
@@ -231,7 +238,7 @@ class ExtensionBuild:
         )
         return self._limited(job, 60.0, _MAX_LIBRARY_BYTES)
 
-    def _run(self, name: str, files: Mapping[str, bytes], limit_s: float = 0.0) -> JobResult:
+    def _run(self, name: str, files: Mapping[str, bytes], limit_s: float) -> JobResult:
         toolchain = self.toolchain
         nvcc = (str(toolchain.nvcc), *self._cuda_flags, "-ccbin", str(toolchain.host_compiler))
         compiler = nvcc if name == _CUDA else (str(toolchain.host_compiler), *self._cpp_flags)
@@ -242,7 +249,7 @@ class ExtensionBuild:
             readable=self._readable,
             environment={"LC_ALL": "C"},
         )
-        return self._limited(job, limit_s or self.settings.compile_timeout_s, _MAX_OBJECT_BYTES)
+        return self._limited(job, limit_s, _MAX_OBJECT_BYTES)
 
     @cached_property
     def _readable(self) -> tuple[Path, ...]:
@@ -258,11 +265,26 @@ class ExtensionBuild:
         return run
 
 
-def ruling_of(refusal: LiftRefusedError) -> Ruling:
+def build_ruling(refusal: LiftRefusedError) -> Ruling:
     """A refusal, at the phase that it belongs to."""
     ruling = refusal.ruling
     compiles = ruling.status in (Status.COMPILE_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
     return replace(ruling, phase=Phase.COMPILE) if compiles else ruling
+
+
+def _in_its_line(error: Diagnostic, unit: str) -> str:
+    """An error with the line that it is in: the unit is made of several texts, so that its number says little."""
+    lines = unit.split("\n")
+    if error.file != SOURCE_NAME or error.line is None or not 0 < error.line <= len(lines):
+        return error.text
+    return f"{error.text} (in `{lines[error.line - 1].strip()[:200]}`)"
+
+
+def _may_want_headers(run: JobResult) -> bool:
+    if not refused(run):
+        return True  # it met a limit, or broke down
+    first = re.search(r"[^\n]*error[^\n]*", said(run))
+    return first is None or _SYNTAX.search(first[0]) is None
 
 
 def _first_error(words: str) -> str:

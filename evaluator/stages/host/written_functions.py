@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from common.contract import Status
-from evaluator.backends.gpu.host.process import ExtensionCall
+from evaluator.backends.prebuilt import ExtensionCall
 from evaluator.problems.problem import Problem
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.binding import (

@@ -243,7 +243,7 @@ def test_a_gpu_in_order(toolbox, driver, machine):
     driver()
     lines = gpu_lines(toolbox)
     always = ["GPU driver", "GPU 0", "GPU access", "GPU packages", "GPU compiler", "GPU referee"]
-    optional = ["GPU profiler", "GPU checker", "containers"]
+    optional = ["host tier", "GPU profiler", "GPU checker", "containers"]
     assert list(lines) == [*always, *optional]
     # The driver is a stand-in's, with nothing behind it that a referee could really start on.
     assert {name for name, line in lines.items() if not line.ok} <= {"GPU referee", *optional}

@@ -5,14 +5,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from common.contract import Fault
-from common.wire import BYTES_AS_BASE64
 from evaluator.backends.gpu.host.inside.form import Form
 from evaluator.backends.gpu.runner import launcher
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError
 from evaluator.backends.gpu.shared_memory import Memory
+from evaluator.backends.prebuilt import BuiltLibrary, ExtensionCall
 from evaluator.errors import GpuError, InfrastructureError
 from evaluator.python_command import last_words, own_python
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Job, Limits, Sandbox
@@ -29,27 +29,6 @@ _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
 _KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
 """Of faults that a process may name beside an exception."""
-
-
-@dataclass(frozen=True)
-class ExtensionCall:
-    """What of an extension is called, with what."""
-
-    function: str
-    arguments: tuple[tuple[str, str | float | tuple[str | float, ...] | None], ...]
-    """For each parameter its kind (`t` tensor, `i` integer, `f` floating point, `b` bool, `o` a Python object), and
-    the name of a tensor, a size or a scalar, or a number; several for a list; None for None."""
-
-
-@dataclass(frozen=True)
-class BuiltLibrary:
-    """A module of C++ that `load_inline` is to find."""
-
-    key: str
-    """`inside.extensions.content_key`."""
-    name: str
-    content: bytes
-    __pydantic_config__: ClassVar = BYTES_AS_BASE64
 
 
 @dataclass(frozen=True)

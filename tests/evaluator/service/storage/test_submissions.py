@@ -5,7 +5,7 @@ import sample_verdicts
 from sqlalchemy import select
 from storage_samples import OTHER, SUBMISSION, accept, ended, finish_next, tallied
 
-from common.contract import Status, Submission
+from common.contract import Settings, Status, Submission
 from evaluator.service.storage.models import IdempotencyConflictError, QueueFullError, QuotaExceededError
 from evaluator.service.storage.secrets import Quota
 from evaluator.service.storage.submissions import KEYS_THAT_REUSED
@@ -88,6 +88,14 @@ def test_what_may_end_otherwise_next_time_is_never_reused(storage, status):
     accept(storage, reuse_key="r")
     finish_next(storage, sample_verdicts.timeout() if status is Status.TIMEOUT else ended(status))
     assert accept(storage, reuse_key="r").created
+
+
+@pytest.mark.parametrize(("host_tier", "again"), [("off", False), ("allowed", True)])
+def test_what_was_unsupported_is_tried_again_where_the_owner_may_now_let_it_run(storage, host_tier, again):
+    asked = SUBMISSION.model_copy(update={"settings": Settings(host_tier=host_tier)})
+    accept(storage, asked, reuse_key="r")
+    finish_next(storage, ended(Status.UNSUPPORTED))
+    assert accept(storage, asked, reuse_key="r").created is again
 
 
 def test_the_newest_verdict_is_the_one_reused(storage):

@@ -1,30 +1,17 @@
 """Modules of C++ that were compiled before, for the process in which a submission asks `load_inline` for them."""
 
-import hashlib
 import importlib.util
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from evaluator.backends.prebuilt import content_key
+
 
 class NoCompilerError(Exception):
     """The submission asks for a compiler: there is none beside it."""
-
-
-def content_key(
-    name: str,
-    cpp_sources: Sequence[str],
-    cuda_sources: Sequence[str],
-    functions: Sequence[str] | None,
-    cuda_flags: Sequence[str],
-) -> str:
-    """What tells one module from another: SHA-256 over all that `load_inline` is given and that we compile with."""
-    named = None if functions is None else list(functions)
-    asked = [name, list(cpp_sources), list(cuda_sources), named, list(cuda_flags)]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 def texts_of(given: Any) -> list[str]:
@@ -81,4 +68,4 @@ class PrebuiltModules:
         """Have `load_inline` find what is here."""
         from torch.utils import cpp_extension
 
-        cpp_extension.load_inline = self.load_inline
+        cpp_extension.load_inline = self.load_inline  # type: ignore[assignment]

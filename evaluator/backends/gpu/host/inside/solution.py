@@ -14,6 +14,8 @@ from evaluator.backends.gpu.host.inside.form import Form
 
 TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
+ENTRIES: Final = ("run", "solve", "solution")
+"""Functions by which Triton's host code is called, as `stages.lift.triton.entry_points` has them."""
 SEED: Final = 42
 """What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
 
@@ -66,9 +68,10 @@ class LoadedText:
         self._form, self._device, self._modules, self._call = form, device, modules, call
         self._reference = carried_out(reference, REFERENCE) if reference else None
         self._names = carried_out(text, TEXT) if text and form != "torch-extension" else {}
-        wanted = {"kernelbench": "ModelNew", "triton": "run"}.get(form)
-        if wanted is not None and wanted not in self._names:
-            raise UnfitTextError(f"it defines no {wanted}")
+        wanted = {"kernelbench": ("ModelNew",), "triton": ENTRIES}.get(form, ())
+        self._entry = next((name for name in wanted if name in self._names), "")
+        if wanted and not self._entry:
+            raise UnfitTextError(f"it defines no {wanted[0]}")
         self._called: Any = None
         self._arguments: list[Any] = []
         self._outputs: list[torch.Tensor] = []
@@ -84,11 +87,11 @@ class LoadedText:
             self._called, self._arguments = (lambda: made), []
             return "nothing"
         if self._form == "triton":
-            self._called = self._names["run"]
+            self._called = self._names[self._entry]
             named = {**tensors.inputs, **tensors.outputs}
-            self._arguments, _ = call_arguments(self._called, named, numbers)
-            self._outputs = []  # it writes where it is told to
-            return _in_words("run", self._called)
+            self._arguments, used = call_arguments(self._called, named, numbers)
+            self._returns_all_but(used, tensors)
+            return _in_words(self._entry, self._called)
         if self._form == "torch-extension":
             return self._extension(tensors, numbers)
         self._called = self._model(sizes)
@@ -118,6 +121,10 @@ class LoadedText:
                 raise UnfitTextError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
             place.copy_(one.reshape(place.shape))
 
+    def _returns_all_but(self, given: Sequence[str], tensors: Tensors) -> None:
+        """It writes the outputs that it is given, and returns the others."""
+        self._outputs = [one for name, one in tensors.outputs.items() if name not in given]
+
     def _extension(self, tensors: Tensors, numbers: Mapping[str, float]) -> str:
         name, wanted = self._call
         module = self._modules.only()
@@ -135,8 +142,7 @@ class LoadedText:
             return bool(number) if kind == "b" else int(number) if whole else float(number)
 
         self._called, self._arguments = getattr(module, name), [value(kind, what) for kind, what in wanted]
-        if any(isinstance(what, str) and what in tensors.outputs for _, what in wanted):
-            self._outputs = []  # it writes where it is told to
+        self._returns_all_but([what for _, what in wanted if isinstance(what, str)], tensors)
         return f"{name}({', '.join(str(what) for _, what in wanted)})"
 
     def _model(self, sizes: Mapping[str, int]) -> torch.nn.Module:

@@ -1,0 +1,198 @@
+"""What it takes to compile an extension: PyTorch's own `load_inline`, the host tier, and lifting, the same kernels.
+
+    python benchmarks/grading/format_cost.py [--kernels 12] [--seconds 480]
+
+CPU seconds of all processes, each time with nothing in a cache of ours. `plain` is `torch.utils.cpp_extension` with
+ninja in a process of its own, without the import of PyTorch; `host` the objects and the link of the host tier;
+`lifted` the program that records, its kernels among it. `lean` is lifting of texts that use no half precision.
+Nothing is run, so no GPU is needed. Without a PyTorch that is built for CUDA nothing is linked, and `plain` and
+`host` are measured as far as their object files (`linked` says which).
+"""
+
+import argparse
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks._support.record import save
+from common.contract import Settings
+from evaluator.disk_cache import Cache
+from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.catalogue import find_problem
+from evaluator.settings import MachineSettings
+from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.host.extension_build import ExtensionBuild, ExtensionText
+from evaluator.stages.host.torch_package import TorchPackage, find_torch
+from evaluator.stages.lift.host_program import HostBuild
+from evaluator.stages.lift.kernelbench.solution import Solution
+
+_FOLDER: Final = Path(__file__).parents[2] / "tests" / "kernels" / "kernelbench"
+_ARCH: Final = "sm_90"
+_HALF: Final = re.compile(r"[Hh]alf|bfloat16|BFloat|AT_DISPATCH")
+_LEFT_S: Final = 60.0
+"""Of the time, with less than which no kernel is begun: one takes about that, most of it `plain`."""
+_PLAIN: Final = """
+import json, sys
+from torch.utils import cpp_extension
+asked = json.load(open(sys.argv[1]))
+cpp_extension.load_inline(**asked, verbose=False)
+"""
+
+Row = dict[str, Any]
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """The CPU time of `work` and of all processes that it started and waited for, seconds."""
+    began_s = _spent_s()
+    work()
+    return _spent_s() - began_s
+
+
+def _spent_s() -> float:
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in both)
+
+
+def plain(text: ExtensionText, torch: TorchPackage, folder: Path, nvcc: Path) -> tuple[float, bool]:
+    """CPU seconds of `load_inline`'s own compilers, and whether it came to a library."""
+    main, cuda = (folder / name for name in ("main.cpp", "cuda.cu"))
+    units = text.units()
+    flags = ["-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={text.name}", f"-std={torch.standard}"]
+    flags += [part for one in torch.headers for part in ("-isystem", str(one))]
+    if torch.cuda is not None:
+        return _by_torch(text, folder, nvcc), True
+    # PyTorch refuses to build for CUDA without one: its command lines, as its ninja file has them.
+    main.write_text(units[main.name])
+    cuda.write_text(units[cuda.name])
+    common = ["-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"]
+    common += ["-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "--expt-relaxed-constexpr"]
+    target = ["-gencode", f"arch={_ARCH.replace('sm', 'compute')},code={_ARCH}", "--compiler-options", "-fPIC"]
+    toolkit = nvcc.parent.parent / "include"
+    commands = (
+        ["g++", *flags, "-isystem", str(toolkit), "-fPIC", "-c", str(main), "-o", str(folder / "main.o")],
+        [str(nvcc), *flags, *common, *target, "-c", str(cuda), "-o", str(folder / "cuda.o")],
+    )
+    return cpu_s(lambda: [subprocess.run(one, check=True, capture_output=True) for one in commands]), False
+
+
+def _by_torch(text: ExtensionText, folder: Path, nvcc: Path) -> float:
+    import json
+
+    asked = {
+        "name": text.name,
+        "cpp_sources": list(text.cpp_sources),
+        "cuda_sources": list(text.cuda_sources),
+        "functions": None if text.functions is None else list(text.functions),
+        "extra_cuda_cflags": list(text.cuda_flags),
+    }
+    request, empty = folder / "asked.json", folder / "import.py"
+    request.write_text(json.dumps(asked))
+    program = folder / "plain.py"
+    program.write_text(_PLAIN)
+    empty.write_text("from torch.utils import cpp_extension\n")
+    environment = os.environ | {
+        "TORCH_EXTENSIONS_DIR": str(folder),
+        "TORCH_CUDA_ARCH_LIST": f"{int(_ARCH[3:]) / 10:.1f}",
+        "CUDA_HOME": str(nvcc.parent.parent),
+    }
+
+    def run(*arguments: str) -> None:
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+
+    importing_s = cpu_s(lambda: run(str(empty)))
+    return cpu_s(lambda: run(str(program), str(request))) - importing_s
+
+
+def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) -> Row | None:
+    """One solution, by all three; None where it compiles nothing, or not with one call of `load_inline`."""
+    source = path.read_text(encoding="utf-8")
+    found = re.search(r"^# problem: (.*)$", source, re.MULTILINE)
+    if found is None or "load_inline" not in source:
+        return None
+    solution = Solution(source, find_problem(found[1]), Settings(), toolbox.sandbox)
+    texts = solution.compiled_texts()
+    if len(texts) != 1 or texts[0].cpp == len(texts[0].sources):
+        return None
+    (one,) = texts
+    text = ExtensionText("extension", one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)
+    fresh = Cache(folder / "cache", 1 << 30)
+    plain_s, linked = plain(text, torch, folder, toolbox.toolchain.nvcc)
+    build = ExtensionBuild(text, Settings(), _ARCH, torch, toolbox.toolchain, toolbox.sandbox, fresh)
+    work: Callable[[], object] = build.library if linked else lambda: [build.compiled(name) for name in text.units()]
+    host_s = cpu_s(work)
+    code = solution.host_code()
+
+    def lifted() -> None:
+        beside = code.for_kernels
+        given = (Settings(), _ARCH, toolbox.toolchain, toolbox.sandbox, fresh)
+        compile_source(source, *given, beside)
+        HostBuild(source, code.form, *given).program()
+
+    # The recorder is made once for each toolchain, and stays.
+    HostBuild(source, code.form, Settings(), _ARCH, toolbox.toolchain, toolbox.sandbox, fresh)._recorder()
+    lifted_s = cpu_s(lifted)
+    return {
+        "name": path.stem,
+        "plain_s": round(plain_s, 2),
+        "host_s": round(host_s, 2),
+        "lifted_s": round(lifted_s, 2),
+        "linked": linked,
+        "lean": not _HALF.search(code.text),
+    }
+
+
+def report(rows: list[Row], quiet: bool) -> bool:
+    """Save the ratios; whether the goals are met."""
+    ratios = {name: [row["plain_s"] / row[f"{name}_s"] for row in rows] for name in ("host", "lifted")}
+    lean = [row["plain_s"] / row["lifted_s"] for row in rows if row["lean"]]
+    figures = {
+        "kernels": len(rows),
+        "linked": sum(row["linked"] for row in rows),
+        "plain_cpu_s": statistics.median(row["plain_s"] for row in rows),
+        "host_cpu_s": statistics.median(row["host_s"] for row in rows),
+        "lifted_cpu_s": statistics.median(row["lifted_s"] for row in rows),
+        "host_ratio": statistics.median(ratios["host"]),
+        "lifted_ratio": statistics.median(ratios["lifted"]),
+        "lean_ratio": statistics.median(lean) if lean else 0.0,
+    }
+    goals = {"host_ratio": (">=", 10.0), "lifted_ratio": (">=", 18.0), "lean_ratio": (">=", 30.0)}
+    return save("format_cost", figures, goals, {"torch": find_torch().version}, details={"rows": rows}, quiet=quiet)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernels", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=480.0, help="what is done by then is saved")
+    wanted = parser.parse_args()
+    until_s = time.monotonic() + wanted.seconds
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="assay-format-") as named:
+        toolbox, torch = Toolbox(MachineSettings(Path(named, "data"))), find_torch()
+        for path in sorted(_FOLDER.glob("*.py")):
+            if len(rows) == wanted.kernels or (rows and time.monotonic() > until_s - _LEFT_S):
+                break
+            folder = Path(named, path.stem)
+            folder.mkdir()
+            row = measured(path, toolbox, torch, folder)
+            shutil.rmtree(folder)
+            if row is not None:
+                rows.append(row)
+                print(row, flush=True)
+                # After each: a machine may be taken back in the middle.
+                report(rows, quiet=True)
+    if not rows:
+        sys.exit("no kernel was measured")
+    sys.exit(0 if report(rows, quiet=False) else 1)
+
+
+if __name__ == "__main__":
+    main()
