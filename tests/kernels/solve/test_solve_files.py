@@ -20,6 +20,7 @@ WRONG = {
     "vector_add_two_streams": ("c + half, n - half", "c + half, n - half - 1"),
     "saxpy_streams_and_events": ("        cudaStreamWaitEvent(streams[3], event, 0);\n", ""),
     "softmax_blocking_streams": ("cudaStreamQuery(0)", "cudaStreamQuery(other)"),
+    "scalar_multiply_list_not_full": ("number.is_double = 0", "number.is_double = 1"),
     "scalar_multiply_chunks": ("y + start, alpha", "y, alpha"),
     "relu_float4_and_tail": ("input + 4 * quads", "input + 3 * quads"),
     "relu_copied_first": ("n * sizeof(float), cudaMemcpyDeviceToDevice", "n, cudaMemcpyDeviceToDevice"),

@@ -25,6 +25,11 @@ cudaError_t launch(const void *function, const Configuration &c, void **argument
     // A launch of nothing is an error that many programs never look at; the others go on as if it were none.
     if (!c.grid.x || !c.grid.y || !c.grid.z || !c.block.x || !c.block.y || !c.block.z) return r.error = cudaErrorInvalidConfiguration;
     if (c.shared_bytes > (size_t)kernel.dynamic_bytes) refuse("shared_memory", kernel.symbol, (long long)(kernel.shared_bytes + c.shared_bytes));
+    for (size_t i = 0; i < kernel.parameters.size(); i++) {
+        unsigned long long word = 0;
+        if (kernel.parameters[i] == sizeof word) memcpy(&word, arguments[i], sizeof word);
+        if (word && word >= r.host_tensors && word < r.host_tensors_end) refuse("host_address", "cudaLaunchKernel");
+    }
     for (size_t i = 0; i < kernel.parameters.size(); i++) give_pinned(arguments[i], (size_t)kernel.parameters[i], c.stream);
     std::string made = "{\"kernel\": \"" + kernel.symbol + "\", \"grid\": " + extents(c.grid) + ", \"block\": " + extents(c.block) +
                        ", \"shared_bytes\": " + std::to_string(c.shared_bytes) + ", \"cooperative\": " + (cooperative ? "true" : "false") +

@@ -68,6 +68,7 @@ struct Recorder {
     std::vector<Call> calls; // those that were begun
     cudaStream_t current_stream = nullptr; // PyTorch's, which its own fills and copies go to
     unsigned long long handles = 0;
+    unsigned long long host_tensors = 0, host_tensors_end = 0; // where the memory of PyTorch's tensors on the host is
     cudaError_t error = cudaSuccess; // of the last launch that a GPU would not have made
 };
 

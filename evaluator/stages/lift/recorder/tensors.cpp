@@ -47,13 +47,15 @@ std::vector<int64_t> dense(c10::IntArrayRef sizes) {
     return strides;
 }
 
-// The memory of the host's tensors is at the same addresses in each run: to a kernel they are no addresses at all.
+// The memory of the host's tensors is in a place of its own: no kernel can follow an address there.
 unsigned long long host_memory(size_t bytes) {
-    static unsigned long long next = 3ull << 45;
+    constexpr unsigned long long first = 3ull << 45;
+    static unsigned long long next = first;
     size_t whole = (bytes + 4096) & ~(size_t)4095;
     void *made = mmap((void *)next, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (made == MAP_FAILED) check_failed("the host has no memory left");
     next += whole + 4096;
+    recorder().host_tensors = first, recorder().host_tensors_end = next;
     return (unsigned long long)made;
 }
 
