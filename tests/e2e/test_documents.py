@@ -132,6 +132,7 @@ NOT_RUN = {
         "takes minutes to hours",
         "takes minutes",
         "fetches 93 MB",
+        "needs a GPU",
         "needs machines at AWS",
         "needs a training run",
         "needs a training run",

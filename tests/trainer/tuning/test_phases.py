@@ -11,6 +11,7 @@ import pytest
 from graded_kernels import TemplateJudge
 from scripted import kernel, played
 
+from common.file_replacement import ASIDE
 from trainer.config.reading import load_config
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
@@ -172,15 +173,15 @@ def test_what_a_kill_left_half_written_is_not_gone_on_with(judge, tmp_path, monk
     monkeypatch.setattr(models.PreTrainedTokenizerFast, "save_pretrained", save)
     found, _ = tuned(tmp_path, *few)
 
-    written = phases.Path.write_text
+    replaced = phases.replace_file
 
-    def cut(path, text, **named):
-        if not path.name.startswith(phases.TUNED):
-            return written(path, text, **named)
-        written(path, text[:20], **named)
+    def cut(path, content, **named):
+        if path.name != phases.TUNED:
+            return replaced(path, content, **named)
+        (path.parent / f"{ASIDE}half").write_text(content[:20])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(phases.Path, "write_text", cut)
+    monkeypatch.setattr(phases, "replace_file", cut)
     with pytest.raises(KeyboardInterrupt):
         tuned(tmp_path, *few, "seed=5")
     assert phases.tuned_before(tmp_path) == found
