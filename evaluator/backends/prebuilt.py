@@ -1,25 +1,9 @@
-"""Modules of C++ that are compiled before a submission runs: what tells them apart, and what is called of them."""
+"""Modules of C++ that are compiled before a submission runs, and what is called of them."""
 
-import hashlib
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from common.wire import BYTES_AS_BASE64
-
-
-def content_key(
-    name: str,
-    cpp_sources: Sequence[str],
-    cuda_sources: Sequence[str],
-    functions: Sequence[str] | None,
-    cuda_flags: Sequence[str],
-) -> str:
-    """What tells one module from another: SHA-256 over all that `load_inline` is given and that we compile with."""
-    named = None if functions is None else list(functions)
-    asked = [name, list(cpp_sources), list(cuda_sources), named, list(cuda_flags)]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -37,7 +21,7 @@ class BuiltLibrary:
     """A module of C++ that `load_inline` is to find."""
 
     key: str
-    """`content_key`."""
+    """`extension_key.content_key`."""
     name: str
     content: bytes
     __pydantic_config__: ClassVar = BYTES_AS_BASE64

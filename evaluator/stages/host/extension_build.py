@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from common.contract import Diagnostic, Phase, Settings, Severity, Status
-from evaluator.backends.prebuilt import BuiltLibrary, content_key
+from evaluator.backends.extension_key import content_key
+from evaluator.backends.prebuilt import BuiltLibrary
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import Ruling
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from common.contract import Status
+from evaluator.backends.extension_key import content_key
 from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules, texts_of
-from evaluator.backends.prebuilt import content_key
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.host.extension_build import ExtensionText
 from evaluator.stages.host.narrow_includes import NAME, narrow_header, with_narrow_includes

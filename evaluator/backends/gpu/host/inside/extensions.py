@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from evaluator.backends.prebuilt import content_key
+from evaluator.backends.extension_key import content_key
 
 
 class NoCompilerError(Exception):
