@@ -40,10 +40,6 @@ _SHARE: Final = 0.5
 class HostStand(Session, Protocol):
     """A session that can also time the null submission and the baseline."""
 
-    @property
-    def has_baseline(self) -> bool:
-        """Whether there is a program to compare with."""
-
     def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the null submission takes. Raises InfrastructureError."""
 

@@ -222,11 +222,6 @@ class HostSession:
         """What is called of the submission, in words; empty before its first run."""
         return self._submission.entry
 
-    @property
-    def has_baseline(self) -> bool:
-        """Whether there is a program to compare with."""
-        return self._baseline is not None
-
     def run(self, run: PlanRun) -> RunOutcome:
         """One call of the submission. Raises GpuError."""
         call = run.host_call
