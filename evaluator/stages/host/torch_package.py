@@ -16,7 +16,7 @@ from evaluator.stages.lift.binding import LiftRefusedError
 
 _STANDARD: Final = re.compile(r"'-std=(c\+\+\d\d)'")
 _CUDA: Final = re.compile(r"^cuda\s*(?::[^=]*)?=\s*['\"](\d+)\.", re.MULTILINE)
-_REMEDY: Final = "Whoever runs the grader can install them. It was not judged, so there is no reward."
+_REMEDY: Final = "The operator can install them. It was not judged, so there is no reward."
 
 
 @dataclass(frozen=True)

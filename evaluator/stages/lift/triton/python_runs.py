@@ -208,7 +208,7 @@ def _check_works(run: JobResult) -> None:
     raise LiftRefusedError(
         Status.UNSUPPORTED,
         f"Triton does not work in the grader's sandbox: {said}.",
-        "Whoever runs the grader can ask `assay doctor`. It was not judged, so there is no reward.",
+        "The operator can ask `assay doctor`. It was not judged, so there is no reward.",
     )
 
 

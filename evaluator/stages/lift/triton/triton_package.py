@@ -38,14 +38,14 @@ def find_triton() -> TritonPackage:
         raise LiftRefusedError(
             Status.UNSUPPORTED,
             "The source is Triton, and the grader has no Triton to compile it with.",
-            f"Whoever runs the grader can run `{command}`. It was not judged, so there is no reward.",
+            f"The operator can run `{command}`. It was not judged, so there is no reward.",
         )
     numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2])
     if numbers < OLDEST:
         raise LiftRefusedError(
             Status.UNSUPPORTED,
             f"The grader has Triton {version}; Assay compiles with {'.'.join(map(str, OLDEST))} or later.",
-            f"Whoever runs the grader can run `{command}`. It was not judged, so there is no reward.",
+            f"The operator can run `{command}`. It was not judged, so there is no reward.",
         )
     root = Path(spec.origin).parent
     parts = sorted((*root.glob("_C/*.so"), *root.glob("backends/nvidia/*.py"), *root.glob("compiler/*.py")))
