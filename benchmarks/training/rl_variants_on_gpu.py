@@ -1,4 +1,4 @@
-"""What turns, a second agent, shared credit and the algorithm buy where kernels are really timed. On one NVIDIA GPU or more.
+"""What turns, a second agent, shared credit and the algorithm buy where kernels are really timed, on NVIDIA GPUs.
 
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --only base,no_credit,single_turn,one_agent,grpo
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --seconds 560   # stops then; the same goes on
