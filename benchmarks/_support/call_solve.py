@@ -48,10 +48,11 @@ def main() -> None:
     folder = Path(sys.argv[1])
     task = json.loads((folder / "task.json").read_text())
     signal.alarm(task["limit_s"])
+    function = entry_of(task["library"], task["entry"])
+    # Late: they take seconds, and a library that cannot be loaded needs neither.
     import numpy as np
     import torch
 
-    function = entry_of(task["library"], task["entry"])
     changed: list[int] = []
     for number, call in enumerate(task["calls"]):
         tensors, kept = [], {}

@@ -126,6 +126,9 @@ class Order:
     place: Path
     sides: tuple[str, ...]
     limit_s: float
+    """For each of them."""
+    until_s: float
+    """When all is over, by the clock that all processes of a machine share."""
 
 
 def serve(work: Connection, bench: Bench) -> None:
@@ -143,47 +146,73 @@ def serve(work: Connection, bench: Bench) -> None:
 
 def _judged(order: Order, bench: Bench, toolbox: Toolbox) -> Iterator[Row]:
     """The row of a pair, part by part."""
-    place, limit_s, token = order.place, order.limit_s, CancelToken()
-    late = threading.Timer(limit_s, token.cancel)
-    late.daemon = True
-    late.start()
-    bound = toolbox.bound_to(token)
+    place, limit = order.place, _Limit(order)
+    bound = toolbox.bound_to(limit.token)
     source = next(place.glob("solution.*")).read_text(errors="replace")
     form = json.loads((place / "pair.json").read_text())["form"]
     try:
-        with problem_in((place / "problem.py").read_bytes(), bound, _AS_STATED) as problem:
+        with limit, problem_in((place / "problem.py").read_bytes(), bound, _AS_STATED) as problem:
             yield {"sizes": problem.example_sizes[0]}
             graded = partial(_graded, source, problem, bound, bench)
             if "lifted" in order.sides:
-                lifted = _tried(lambda: graded("sim" if bench.stand_in else "gpu", "off"), token, limit_s)
-                yield {"lifted": lifted}
+                yield {
+                    "lifted": (lifted := _tried(partial(graded, "sim" if bench.stand_in else "gpu", "off"), limit))
+                }
                 if "built" not in order.sides or lifted["status"] not in _JUDGED:
                     return
+                limit.begin()
             called = partial(_called, source, problem, bound, bench)
-            yield {"built": _tried(called if form == "solve" else partial(graded, "gpu", "always"), token, limit_s)}
+            yield {"built": _tried(called if form == "solve" else partial(graded, "gpu", "always"), limit)}
     except ReferenceRefusedError as refusal:
         yield {name: {**_ending("no_problem", "problem", str(refusal)), "seconds": 0.0} for name in SIDES}
     except CancelledError:
         yield {}
     except Exception as error:  # a pair that we fail on is a row, and the next one follows
         yield {"fault": repr(error)[:2000]}
-    finally:
-        late.cancel()
 
 
-def _tried(work: Callable[[], Row], token: CancelToken, limit_s: float) -> Row:
+class _Limit:
+    """The time that one side of a pair has: after it, its token is cancelled."""
+
+    def __init__(self, order: Order) -> None:
+        self.token = CancelToken()
+        self._order = order
+        self._timer: threading.Timer | None = None
+        self.limit_s = 0.0
+
+    def begin(self) -> None:
+        """From now on."""
+        self.end()
+        self.limit_s = max(0.0, min(self._order.limit_s, self._order.until_s - time.monotonic()))
+        self._timer = threading.Timer(self.limit_s, self.token.cancel)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """No more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, *ended: object) -> None:
+        self.end()
+
+
+def _tried(work: Callable[[], Row], limit: _Limit) -> Row:
     """What `work` gives, and how long it took; once more where it met what another try may not."""
     began_s = time.monotonic()
-    for again in (True, False):
+    for tries in (1, 2):
         try:
             row = work()
         except CancelledError:
             row = _ending("not_done", "?", "")
-        if token.cancelled:
-            row |= {"status": "not_done", "phase": "?", "message": f"not done in {limit_s:.0f} s"}
-        if row["status"] not in _OURS or token.cancelled or not again:
+        if limit.token.cancelled:
+            row |= {"status": "not_done", "phase": "?", "message": f"not done in {limit.limit_s:.0f} s"}
+        if row["status"] not in _OURS or limit.token.cancelled:
             break
-    return {**row, "tries": 1 if again else 2, "seconds": round(time.monotonic() - began_s, 1)}
+    return {**row, "tries": tries, "seconds": round(time.monotonic() - began_s, 1)}
 
 
 def _graded(source: str, problem: Problem, toolbox: Toolbox, bench: Bench, backend: str, host_tier: str) -> Row:
@@ -263,12 +292,12 @@ class Pairs:
         """Have one worker judge one pair after another, until none is left or the time is up."""
         worker = WorkerProcess(serve, bench)
         try:
-            while (left_s := until_s - _GRACE_S / 2 - time.monotonic()) > _LAST_S:
+            while until_s - time.monotonic() > _LAST_S:
                 try:
                     place = self._left.popleft()
                 except IndexError:
                     break
-                self._add(place, Order(place, self._sides(place), min(bench.limit_s, left_s)), worker)
+                self._add(place, Order(place, self._sides(place), bench.limit_s, until_s), worker)
         finally:
             worker.end()
 
@@ -293,9 +322,10 @@ class Pairs:
 def _found(worker: WorkerProcess, order: Order) -> Row:
     """What a worker says of a pair; both sides of it, as far as they were asked for."""
     found: Row = {}
-    message = f"not done in {order.limit_s:.0f} s"
+    limit_s = min(len(order.sides) * order.limit_s, order.until_s - time.monotonic())
+    message = f"not done in {limit_s:.0f} s"
     try:
-        for part in worker.parts(order, order.limit_s + _GRACE_S):
+        for part in worker.parts(order, limit_s + _GRACE_S):
             found |= part
     except WorkerLostError as lost:
         message = f"the worker is lost: {lost}"
@@ -419,8 +449,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rows", type=Path, required=True, help="where rows are written")
     parser.add_argument("--skip", type=Path, help="rows of earlier calls")
-    parser.add_argument("--seconds", type=float, default=480.0, help="by when all ends")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a pair")
+    parser.add_argument("--seconds", type=float, default=480.0, help="until all are ended, but for the report")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each form of a pair")
     parser.add_argument("--workers", type=int, default=max(1, cores // 2))
     parser.add_argument("--referees", type=int, default=max(2, cores // 2))
     parser.add_argument("--only", nargs="*", default=())
