@@ -73,7 +73,13 @@ def shared_library(source: str, name: str, toolchain: Toolchain, arch: str, fold
     text, library = folder / f"{name}.cu", folder / f"{name}.so"
     text.write_text(source)
     options = ["-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC"]
-    command = [toolchain.nvcc, "-ccbin", toolchain.host_compiler, *options, "-o", library, text]
+    command = [
+        *map(str, (toolchain.nvcc, "-ccbin", toolchain.host_compiler)),
+        *options,
+        "-o",
+        str(library),
+        str(text),
+    ]
     try:
         built = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_BUILD_S)
     except subprocess.TimeoutExpired as late:

@@ -33,230 +33,33 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, zip_longest
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._support.built_solve import BuiltError, called_as, judged_as_built, shared_library
+from benchmarks._support.both_forms import JUDGED, SIDES, Bench, Order, Row, ending, serve
 from benchmarks._support.record import save
-from benchmarks._support.worker_process import WorkerLostError, WorkerProcess, served
+from benchmarks._support.worker_process import WorkerLostError, WorkerProcess
 from benchmarks.grading.public_causes import cause_of
-from benchmarks.grading.public_survey import AsStated, hash_of, known_of, problem_in, row_of
-from common.contract import Submission
+from benchmarks.grading.public_survey import hash_of, known_of
 from evaluator.backends.gpu.device.health import gpus, why_not
-from evaluator.cancellation import CancelledError, CancelToken
-from evaluator.foreign.reference import ReferenceRefusedError
-from evaluator.foreign.zygote import KEPT
 from evaluator.pipeline.gpu.client import GpuReferee
-from evaluator.pipeline.gpu.turns import GpuTurns
-from evaluator.pipeline.pipeline import evaluate
-from evaluator.pipeline.toolbox import Toolbox
-from evaluator.problems.problem import Problem
-from evaluator.seed import Seed
-from evaluator.settings import MachineSettings
-from evaluator.stages.lift.binding import LiftRefusedError
 
 _NAME: Final = "public_and_built"
-_TESTS: Final = Path(__file__).parents[2] / "tests"
-_AS_STATED: Final = AsStated(work=1 << 31, tensor_bytes=16 << 20)
-"""An answer is nine runs in float64 on the processor: a microsecond for each element. Either form asks for three."""
-_RUN_S: Final = 15.0
-"""Of all launches of a form: a kernel that never ends holds the GPU for so long."""
 _GRACE_S: Final = 20.0
 """After a pair's time is up, until its worker is taken to be lost."""
 _LAST_S: Final = 10.0
 """A pair that had less than this would not be done."""
-_IDLE_S: Final = 60.0
-SIDES: Final = ("lifted", "built")
-_JUDGED: Final = ("passed", "incorrect", "runtime_error", "rejected")
 _LEFT: Final = ("not_tried", "not_done")
-_OURS: Final = ("internal_error", "out_of_memory", "not_done")
-"""What another try may not meet: several forms share the GPU's memory."""
 _GOALS: Final = {"compared": (">=", 150.0), "unexplained": ("<=", 0.0)}
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Bench:
-    """How a worker grades."""
-
-    data_dir: Path
-    referees: int
-    limit_s: float
-    rehearse: bool
-    stand_in: bool
-
-    @property
-    def settings(self) -> MachineSettings:
-        return replace(
-            MachineSettings.from_environment(),
-            data_dir=self.data_dir,
-            host_tier="on",
-            # Two at least: one alone takes no turns, and called libraries have to.
-            referees_per_gpu=max(2, self.referees),
-            referee_idle_s=_IDLE_S,
-        )
-
-    def toolbox(self) -> Toolbox:
-        """The tools of this process."""
-        if not self.stand_in:
-            return Toolbox(self.settings)
-        sys.path.insert(0, str(_TESTS / "evaluator"))
-        from host_tier import host_toolbox
-
-        made: Toolbox = host_toolbox(self.data_dir)
-        return made
-
-    def turn(self) -> contextlib.AbstractContextManager[Any]:
-        """A turn on the GPU beside its referees."""
-        return GpuTurns(self.data_dir / "referees" / f"{gpus()[0].uuid}.turns").job()
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a worker is to do with a pair."""
-
-    place: Path
-    sides: tuple[str, ...]
-    limit_s: float
-    """For each of them."""
-    until_s: float
-    """When all is over, by the clock that all processes of a machine share."""
-
-
-def serve(work: Connection, bench: Bench) -> None:
-    """Judge the pairs that come through this pipe, each in both forms: what a worker's process runs."""
-    # What a worker started is to end with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    toolbox = bench.toolbox()
-    try:
-        served(work, lambda order: _judged(order, bench, toolbox))
-    finally:
-        KEPT.end_all()
-        if bench.stand_in:
-            toolbox.gpu.runtime.close()  # type: ignore[union-attr]
-
-
-def _judged(order: Order, bench: Bench, toolbox: Toolbox) -> Iterator[Row]:
-    """The row of a pair, part by part."""
-    place, limit = order.place, _Limit(order)
-    bound = toolbox.bound_to(limit.token)
-    source = next(place.glob("solution.*")).read_text(errors="replace")
-    form = json.loads((place / "pair.json").read_text())["form"]
-    try:
-        with limit, problem_in((place / "problem.py").read_bytes(), bound, _AS_STATED) as problem:
-            yield {"sizes": problem.example_sizes[0]}
-            graded = partial(_graded, source, problem, bound, bench)
-            if "lifted" in order.sides:
-                yield {
-                    "lifted": (lifted := _tried(partial(graded, "sim" if bench.stand_in else "gpu", "off"), limit))
-                }
-                if "built" not in order.sides or lifted["status"] not in _JUDGED:
-                    return
-                limit.begin()
-            called = partial(_called, source, problem, bound, bench)
-            yield {"built": _tried(called if form == "solve" else partial(graded, "gpu", "always"), limit)}
-    except ReferenceRefusedError as refusal:
-        yield {name: {**_ending("no_problem", "problem", str(refusal)), "seconds": 0.0} for name in SIDES}
-    except CancelledError:
-        yield {}
-    except Exception as error:  # a pair that we fail on is a row, and the next one follows
-        yield {"fault": repr(error)[:2000]}
-
-
-class _Limit:
-    """The time that one side of a pair has: after it, its token is cancelled."""
-
-    def __init__(self, order: Order) -> None:
-        self.token = CancelToken()
-        self._order = order
-        self._timer: threading.Timer | None = None
-        self.limit_s = 0.0
-
-    def begin(self) -> None:
-        """From now on."""
-        self.end()
-        self.limit_s = max(0.0, min(self._order.limit_s, self._order.until_s - time.monotonic()))
-        self._timer = threading.Timer(self.limit_s, self.token.cancel)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def end(self) -> None:
-        """No more."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def __enter__(self) -> None:
-        self.begin()
-
-    def __exit__(self, *ended: object) -> None:
-        self.end()
-
-
-def _tried(work: Callable[[], Row], limit: _Limit) -> Row:
-    """What `work` gives, and how long it took; once more where it met what another try may not."""
-    began_s = time.monotonic()
-    for tries in (1, 2):
-        try:
-            row = work()
-        except CancelledError:
-            row = _ending("not_done", "?", "")
-        if limit.token.cancelled:
-            row |= {"status": "not_done", "phase": "?", "message": f"not done in {limit.limit_s:.0f} s"}
-        if row["status"] not in _OURS or limit.token.cancelled:
-            break
-    return {**row, "tries": tries, "seconds": round(time.monotonic() - began_s, 1)}
-
-
-def _graded(source: str, problem: Problem, toolbox: Toolbox, bench: Bench, backend: str, host_tier: str) -> Row:
-    settings = {
-        "verification": "quick",
-        "timing": False,
-        "estimate_for": None,
-        "host_tier": host_tier,
-        "rehearse": bench.rehearse,
-        "run_timeout_s": _RUN_S,
-    }
-    asked = {"problem": problem.id, "source": source, "backend": backend, "settings": settings}
-    verdict = evaluate(Submission.model_validate(asked), toolbox, problem=problem)
-    phases_s = dict(verdict.receipt.phases_s) if verdict.receipt else {}
-    return {**row_of(verdict), "phases_s": {name: round(took_s, 2) for name, took_s in phases_s.items()}}
-
-
-def _called(source: str, problem: Problem, toolbox: Toolbox, bench: Bench) -> Row:
-    """A `solve` file, compiled and called."""
-    assert toolbox.gpu is not None
-    arch = toolbox.gpu.arch
-    with tempfile.TemporaryDirectory(prefix="assay-called-") as named:
-        folder = Path(named)
-        try:
-            call = called_as(source, problem, toolbox, arch)
-            library = shared_library(source, "solution", toolbox.toolchain, arch, folder)
-            if bench.stand_in:
-                return _ending("built", "compile", "")
-            seed = int(Seed.fresh().generator().integers(1 << 53))
-            status, message = judged_as_built(call, library, problem, folder, seed, bench.turn())
-            return _ending(status, "verify", message)
-        except LiftRefusedError as refusal:
-            return _ending(refusal.ruling.status.value, "lift", refusal.ruling.message)
-        except BuiltError as failed:
-            return _ending(failed.status, "compile" if failed.status == "compile_error" else "verify", str(failed))
-
-
-def _ending(status: str, phase: str, message: str) -> Row:
-    return {"status": status, "phase": phase, "lifted": False, "message": message}
 
 
 def compared(row: Row) -> bool:
     """Whether both forms were judged."""
-    return row["lifted"]["status"] in _JUDGED and row["built"]["status"] in _JUDGED
+    return all(row[side]["status"] in JUDGED for side in SIDES)
 
 
 def agrees(row: Row) -> bool:
@@ -330,9 +133,9 @@ def _found(worker: WorkerProcess, order: Order) -> Row:
     except WorkerLostError as lost:
         message = f"the worker is lost: {lost}"
     for side in order.sides:
-        left = side == "built" and found.get("lifted", {}).get("status", "not_done") not in (*_JUDGED, "not_done")
-        ending = _ending("not_tried" if left else "not_done", "?", "" if left else found.get("fault", message))
-        found.setdefault(side, {**ending, "seconds": 0.0})
+        left = side == "built" and found.get("lifted", {}).get("status", "not_done") not in (*JUDGED, "not_done")
+        side_ending = ending("not_tried" if left else "not_done", "?", "" if left else found.get("fault", message))
+        found.setdefault(side, {**side_ending, "seconds": 0.0})
     return found
 
 
@@ -357,8 +160,8 @@ def figures_of(rows: Sequence[Row]) -> dict[str, float]:
         "pairs": len(rows),
         "lifted": sum(row["lifted"]["lifted"] for row in rows),
         "share_lifted": sum(row["lifted"]["lifted"] for row in rows) / max(1, len(rows)),
-        "judged_lifted": sum(row["lifted"]["status"] in _JUDGED for row in rows),
-        "judged_built": sum(row["built"]["status"] in _JUDGED for row in rows),
+        "judged_lifted": sum(row["lifted"]["status"] in JUDGED for row in rows),
+        "judged_built": sum(row["built"]["status"] in JUDGED for row in rows),
         "compared": len(both),
         "agree": len(both) - len(differ),
         "both_passed": sum(row["lifted"]["status"] == row["built"]["status"] == "passed" for row in both),
