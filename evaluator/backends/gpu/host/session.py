@@ -87,20 +87,25 @@ class Stand:
     def run(self, inputs: Mapping[str, Array | None], poison: int, time_s: float, still: Callable[[], None]) -> float:
         """Reveal the inputs, run it once, and take the answer over: what that took, µs. Raises HostFaultError.
 
-        `still` is called before the clock starts: nothing else goes on then.
+        `still` is called before the clock starts: nothing else goes on then. The inputs appear after it has: what
+        watches the memory for them has no head start.
         """
         content, where = self._content()
         for place in where.places:
-            given = inputs.get(place.name)
-            target = content[place.offset : place.end]
-            if given is None:
-                target.fill_(poison)
-            else:
-                target.copy_(given.reshape(-1).view(target.dtype))
+            content[place.offset : place.end].fill_(poison)
+        revealed = [
+            (content[place.offset : place.end], given.reshape(-1).contiguous().view(content.dtype))
+            for place in where.places
+            if (given := inputs.get(place.name)) is not None
+        ]
+        self._process.arm(self._name, time_s)
         still()
         self._side.synchronize()
         began_ns = time.perf_counter_ns()
-        self._process.go(self._name, time_s)
+        for target, given in revealed:
+            target.copy_(given)
+        self._side.synchronize()
+        self._process.go(time_s)
         # The answer is what is there now: what a stream or a thread writes later came too late.
         self._taken = {
             place.name: content[place.offset : place.end].clone()
