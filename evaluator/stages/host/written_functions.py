@@ -63,18 +63,20 @@ def call_of_extension(source: str, problem: Problem) -> tuple[ExtensionCall, str
 
 
 def call_of_python(source: str, problem: Problem) -> ExtensionCall | None:
-    """How `kernel_function` is called, as a recording binds it; None for functions that take what their names say.
+    """How `kernel_function` is called, and any function where the problem's own form says what it takes, as a
+    recording binds it; None for functions that take what their names say.
 
     Raises LiftRefusedError where it does not fit the problem.
     """
     entry = python_entry(source)
-    if entry is None or entry.name != RETURNING:
+    if entry is None or (entry.name != RETURNING and not problem.entry):
         return None
     binding = bind_python(problem, entry)
     tensors = {one.name for one in (*problem.inputs, *problem.outputs)}
     floats = {one.name for one in problem.scalars if one.dtype.is_float}
     stated = {one.name: one.value for one in problem.entry if one.value is not None}
-    own = {**stated, **binding.own}
+    whole = {name: int(value) for name, value in stated.items() if float(value).is_integer()}
+    own = {**stated, **whole, **binding.own}
 
     def argument(name: str) -> tuple[str, str | float | tuple[str | float, ...]]:
         if name in tensors:

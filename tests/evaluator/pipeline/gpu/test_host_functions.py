@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from host_tier import host_toolbox
 from common.contract import Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import EntryParameter
 from evaluator.stages.host import written_functions
 
 SOURCE = """import torch
@@ -60,3 +62,21 @@ def test_numbers_of_a_model_keep_their_kinds(monkeypatch):
     assert call.arguments[3:] == (("i", "rows"), ("f", 0.5))
     assert call.keywords == (("keep", "b", True), ("window", "i", (3, 4)))
     assert written_functions.call_of_python("def run(x): pass\n", find_problem("relu")) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "initial", "status"),
+    [
+        ("def solve(data, n, low):\n    data.clamp_(min=[0.0, 1.0][low])\n", "x", Status.PASSED),
+        ("def solve(a, b, c):\n    a.clamp_(min=[0.0, 1.0][c])\n", "x", Status.PASSED),
+        ("def solve(data, n, low):\n    data.clamp_(min=[1.0][low])\n", "x", Status.INCORRECT),
+        ("def solve(data, n, low):\n    data.clamp_(min=[0.0][low])\n", "", Status.INCORRECT),
+    ],
+)
+def test_a_function_is_called_as_the_problem_states_it(tools, source, initial, status):
+    data = EntryParameter("data", tensor="y", initial=initial, zeroed=not initial)
+    problem = replace(find_problem("relu"), entry=(data, EntryParameter("n"), EntryParameter("low", value=0.0)))
+    settings = Settings(host_tier="always", verification="quick", timing=False, estimate_for=None)
+    submission = Submission(problem="relu", source=f"import torch\n{source}", dialect="triton", settings=settings)
+    verdict = evaluate(submission, tools, problem=problem)
+    assert verdict.status is status, verdict.message
