@@ -168,6 +168,8 @@ class SubmissionCall:
     sizes: Mapping[str, int]
     scalars: Mapping[str, float]
     tensors: tuple[CallTensor, ...]
+    initial: tuple[tuple[str, str], ...] = ()
+    """Inputs whose contents an output has before the call, and that output; no name is zeros."""
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Its tensors as pieces of memory, without their contents."""

@@ -10,6 +10,7 @@ from evaluator.backends.session import CallTensor, SubmissionCall
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
+from evaluator.stages.lift.binding import initial_contents
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class HostPlan(CheckedPlan):
             for one in buffers
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
-        return SizedPlan(buffers, (), SubmissionCall(dict(sizes), numbers, tensors))
+        call = SubmissionCall(dict(sizes), numbers, tensors, initial_contents(problem.entry))
+        return SizedPlan(buffers, (), call)
 
 
 def host_plan(problem: Problem, arch: str, source_lines: int) -> HostPlan:

@@ -19,6 +19,7 @@ WRONG = {
     "vector_add_masked": ("mask = offs < n", "mask = offs < n - 1"),
     "relu_returned": ("tl.where(x > 0, x, 0.0)", "tl.where(x > 0, x, 0.01 * x)"),
     "reduce_sum_atomic": ("    total.zero_()\n", ""),
+    "rms_norm_agent_function": ("eps, TILE=256)\n    return out", "eps, TILE=256)\n    return x"),
     "row_sum_loop": ("acc += ", "acc = "),
     "transpose_tiles": ("y_ptr + c[:, None] * rows", "y_ptr + c[:, None] * cols"),
     "prefix_sum_three_steps": ("tl.cumsum(sums, axis=0) - sums", "tl.cumsum(sums, axis=0)"),

@@ -104,7 +104,9 @@ class HostProcess:
             "program": name,
             "form": program.form,
             "libraries": [(one.key, one.name, len(one.content)) for one in program.libraries],
-            "call": [] if program.call is None else [program.call.function, program.call.arguments],
+            "call": []
+            if program.call is None
+            else [program.call.function, program.call.arguments, program.call.keywords],
         }
         texts = program.text.encode(), program.reference.encode(), held
         with contextlib.ExitStack() as files:

@@ -91,12 +91,13 @@ class Stand:
         watches the memory for them has no head start.
         """
         content, where = self._content()
+        initial = {target: source for source, target in self._prepared.initial} if self._prepared else {}
         for place in where.places:
-            content[place.offset : place.end].fill_(poison)
+            content[place.offset : place.end].fill_(0 if place.name in initial else poison)
         revealed = [
             (content[place.offset : place.end], given.reshape(-1).contiguous().view(content.dtype))
             for place in where.places
-            if (given := inputs.get(place.name)) is not None
+            if (given := inputs.get(initial.get(place.name, place.name))) is not None
         ]
         self._process.arm(self._name, time_s)
         still()

@@ -138,8 +138,7 @@ def _recorded(
     capability, facts = divmod(request["capability"], 10), request["device"]
     torch = torch_for(memory, request["device_name"], capability, facts)
     install_stand_in(torch)
-    if call["model"]:
-        add_modules(torch, memory)
+    add_modules(torch, memory)
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()
@@ -177,7 +176,7 @@ def _recorded(
 
 
 def _passed(tensors: list[Any], kind: str, value: Any) -> Any:
-    return tensors[value] if kind == "tensor" else value
+    return tensors[value] if kind == "tensor" else tuple(value) if kind == "numbers" else value
 
 
 def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:
