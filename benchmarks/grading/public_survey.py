@@ -45,7 +45,6 @@ _LIMIT_S: Final = 120.0
 """Of one pair, what the problem's file has to be asked included."""
 _MOST_WORK: Final = 1 << 30
 """Operators of a file above which it is described at smaller sizes, as where a problem is learned."""
-_JUDGED: Final = ("passed", "incorrect", "runtime_error", "rejected")
 _CANNOT: Final = ("theirs", "wrong", "problem", "machine")
 """Whose doing it is where a solution is not lifted through no fault of the recorder's."""
 
@@ -158,7 +157,7 @@ class _Grader:
 def _false(row: Row) -> bool:
     """Whether the verdict contradicts what is known of the solution."""
     known = (row["reviewed"] or row["claimed"]).split(" ")[0].rstrip(":,.")
-    if not known or row["status"] not in _JUDGED:
+    if not known or cause_of(row)[0] != "judged":
         return False
     return (known == "right") != (row["status"] == "passed")
 
