@@ -53,7 +53,6 @@ _LIMIT_S: Final = 120.0
 """Of one pair, what the problem's file has to be asked included."""
 _MOST_WORK: Final = 1 << 30
 """Operators of a file above which it is described at smaller sizes, as where a problem is learned."""
-_JUDGED: Final = ("passed", "incorrect", "runtime_error", "rejected")
 _CANNOT: Final = ("theirs", "wrong", "problem", "machine")
 """Whose doing it is where a solution is not lifted through no fault of the recorder's."""
 
@@ -199,7 +198,7 @@ def known_of(place: Path) -> Row:
 def _false(row: Row) -> bool:
     """Whether the verdict contradicts what is known of the solution."""
     known = (row["reviewed"] or row["claimed"]).split(" ")[0].rstrip(":,.")
-    if not known or row["status"] not in _JUDGED:
+    if not known or cause_of(row)[0] != "judged":
         return False
     return (known == "right") != (row["status"] == "passed")
 

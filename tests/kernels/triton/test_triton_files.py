@@ -21,6 +21,8 @@ WRONG = {
     "reduce_sum_atomic": ("    total.zero_()\n", ""),
     "rms_norm_agent_function": ("eps, TILE=256)\n    return out", "eps, TILE=256)\n    return x"),
     "row_sum_loop": ("acc += ", "acc = "),
+    "conv2d_channels_last_copies": ("permute(2, 3, 1, 0)", "permute(3, 2, 1, 0)"),
+    "matvec_transposed_copy": ("x.to(torch.bfloat16).float()", "x = x.to(torch.bfloat16).float()"),
     "transpose_tiles": ("y_ptr + c[:, None] * rows", "y_ptr + c[:, None] * cols"),
     "prefix_sum_three_steps": ("tl.cumsum(sums, axis=0) - sums", "tl.cumsum(sums, axis=0)"),
     "histogram_of_blocks": (", mask=mask)\n    tl.atomic", ")\n    tl.atomic"),

@@ -41,6 +41,7 @@ class RecordedMemory:
         """Which the next step is on; 0 is the default stream."""
         self.non_blocking: list[int] = []
         """All others: PyTorch's streams do not wait for the default stream, nor it for them."""
+        self._ours: list[tuple[int, int]] = []
         self._events = 0
         self._step_count = self._order_count = 0
         self._buffers_before = 0
@@ -86,6 +87,15 @@ class RecordedMemory:
                 raise NotRecordedError(f"more than {MAX_BUFFERS} tensors")
             self.buffers.append({"base": base, "bytes": size_bytes})
         return base
+
+    def made_by_us(self, address: int, size_bytes: int) -> None:
+        """Note a stretch whose contents a kernel of ours makes."""
+        self._ours.append((address, address + size_bytes))
+
+    def no_output(self, address: int) -> None:
+        """Raise NotRecordedError for an address in such a stretch: what is there, the submission has not computed."""
+        if any(start <= address < end for start, end in self._ours):
+            raise NotRecordedError("what Tensor.contiguous() or a conversion made, as an output")
 
     @property
     def is_paused(self) -> bool:
