@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks._support.built_solve import BuiltError, called_as, judged_as_built, shared_library
+from benchmarks._support.one_gpu import one_gpu, the_gpu
 from benchmarks._support.worker_process import served
 from benchmarks.grading.public_survey import AsStated, problem_in, row_of
 from common.contract import Submission
-from evaluator.backends.gpu.device.health import gpus
 from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.foreign.zygote import KEPT
@@ -62,6 +62,7 @@ class Bench:
         return replace(
             MachineSettings.from_environment(),
             data_dir=self.data_dir,
+            gpu=one_gpu(),
             host_tier="on",
             # Two at least: one alone takes no turns, and called libraries have to.
             referees_per_gpu=max(2, self.referees),
@@ -80,7 +81,7 @@ class Bench:
 
     def turn(self) -> contextlib.AbstractContextManager[Any]:
         """A turn on the GPU beside its referees."""
-        return GpuTurns(self.data_dir / "referees" / f"{gpus()[0].uuid}.turns").job()
+        return GpuTurns(self.data_dir / "referees" / f"{the_gpu().uuid}.turns").job()
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def _called(source: str, problem: Problem, toolbox: Toolbox, bench: Bench) -> Ro
             if bench.stand_in:
                 return ending("built", "compile", "")
             seed = int(Seed.fresh().generator().integers(1 << 53))
-            status, message = judged_as_built(call, library, problem, folder, seed, bench.turn())
+            status, message = judged_as_built(call, library, problem, folder, seed, bench.turn(), the_gpu().uuid)
             return ending(status, "verify", message)
         except LiftRefusedError as refusal:
             return ending(refusal.ruling.status.value, "lift", refusal.ruling.message)

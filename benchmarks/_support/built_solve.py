@@ -5,6 +5,7 @@ What is called how is found as lifting finds it (`called_as`), so that both form
 
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -72,6 +73,8 @@ def shared_library(source: str, name: str, toolchain: Toolchain, arch: str, fold
     """Compile and link it, as `NAME.so` in `folder`. Raises BuiltError."""
     text, library = folder / f"{name}.cu", folder / f"{name}.so"
     text.write_text(source)
+    # Some sites bring one along that declares the function.
+    (folder / "solve.h").touch()
     options = ["-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC"]
     command = [
         *map(str, (toolchain.nvcc, "-ccbin", toolchain.host_compiler)),
@@ -96,11 +99,12 @@ def judged_as_built(
     folder: Path,
     seed: int,
     turn: AbstractContextManager[Any],
+    gpu: str,
 ) -> tuple[str, str]:
     """Status and message of the library's answers, at trials such as a quick verification has.
 
-    `folder`: an empty one, for what goes to the child and comes back. `turn`: entered while the child has the GPU.
-    Raises BuiltError where the child fails, InfrastructureError, LiftRefusedError.
+    `folder`: an empty one, for what goes to the child and comes back. `turn`: entered while the child has `gpu`, a
+    UUID. Raises BuiltError where the child fails, InfrastructureError, LiftRefusedError.
     """
     generator = np.random.default_rng(seed)
     trials = plan_trials(problem, Settings(verification="quick", timing=False), generator)
@@ -112,7 +116,7 @@ def judged_as_built(
         for at, tensor in enumerate(problem.inputs):
             np.ascontiguousarray(inputs[tensor.name]).tofile(folder / f"{number}.{at}.in")
     with turn:
-        changed = _called(folder)
+        changed = _called(folder, gpu)
     if changed:
         names = ", ".join(problem.inputs[at].name for at in changed)
         return "rejected", f"it changed its input {names}"
@@ -150,12 +154,13 @@ def _task(call: SolveCall, library: Path, problem: Problem, trials: Sequence[Pla
     }
 
 
-def _called(folder: Path) -> list[int]:
+def _called(folder: Path, gpu: str) -> list[int]:
     """Which inputs the calls changed, by number. Raises BuiltError."""
     try:
         run = subprocess.run(
             [sys.executable, call_solve.__file__, str(folder)],
             stdin=subprocess.DEVNULL,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu},
             capture_output=True,
             text=True,
             errors="replace",
@@ -173,7 +178,10 @@ def _called(folder: Path) -> list[int]:
     if "OutOfMemoryError" in run.stderr or (said and "out of memory" in said[1]):
         raise BuiltError("out_of_memory", "the GPU's memory was full")
     if said or run.returncode < 0:
-        raise BuiltError("runtime_error", said[1] if said else f"its process ended by signal {-run.returncode}")
+        raise BuiltError(
+            "runtime_error",
+            said[1] if said else f"its process ended by signal {-run.returncode}: {run.stderr[-1500:]}",
+        )
     raise BuiltError("not_done", f"its process ended ({run.returncode}): {run.stderr[-600:]}")
 
 

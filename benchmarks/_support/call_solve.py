@@ -8,6 +8,7 @@ PyTorch, so that it starts soon.
 """
 
 import ctypes
+import faulthandler
 import json
 import signal
 import sys
@@ -45,6 +46,7 @@ def c_argument(value: str, kind: str, size_bytes: int, addresses: list[int]) -> 
 
 
 def main() -> None:
+    faulthandler.enable()
     folder = Path(sys.argv[1])
     task = json.loads((folder / "task.json").read_text())
     signal.alarm(task["limit_s"])

@@ -138,7 +138,7 @@ class TimedTrial(ABC):
         """The evaluator's environment. Where it has GPUs of its own, this process and its children lose them."""
         found = dict(AT_A_RATE) if self.cuda else {}
         if self.given.evaluator_gpus:
-            found["CUDA_VISIBLE_DEVICES"] = self.given.evaluator_gpus
+            found["ASSAY_GPU"] = self.given.evaluator_gpus
             os.environ["CUDA_VISIBLE_DEVICES"] = "0"
         return found
 

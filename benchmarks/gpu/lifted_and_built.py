@@ -30,6 +30,7 @@ from test_solve_files import FILES, WRONG, header
 
 from benchmarks._support.built_solve import BuiltError, called_as, shared_library
 from benchmarks._support.call_solve import c_argument, entry_of
+from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission
 from evaluator.pipeline.build import build
@@ -182,7 +183,7 @@ def main() -> None:
     until_s = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="assay-") as named:
         folder = Path(named)
-        toolbox = Toolbox(MachineSettings(folder / "data", jobs_per_runner=1, referee_idle_s=300))
+        toolbox = Toolbox(MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=300))
         try:
             rows, device = _measured(toolbox, folder, until_s, options.only)
         finally:

@@ -2,7 +2,8 @@
 
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
     python benchmarks/gpu/public_and_built.py --folder FOLDER --rows ROWS.jsonl [--skip EARLIER.jsonl] [--seconds 480]
-        [--workers N] [--referees N] [--limit 60] [--only TEXT …] [--data DATA] [--rehearse] [--report] [--stand-in]
+        [--workers N] [--referees N] [--limit 60] [--share 0/1] [--only TEXT …] [--data DATA]
+        [--rehearse] [--report] [--stand-in]
 
 Each pair is judged twice at the same problem, whose oracle and tolerance are ours. *Lifted*: its host code is
 recorded without a GPU, and the recorded steps are launched. *Built*: its host code runs: Python and extensions in the
@@ -41,11 +42,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._support.both_forms import JUDGED, SIDES, Bench, Order, Row, ending, serve
+from benchmarks._support.one_gpu import the_gpu
 from benchmarks._support.record import save
 from benchmarks._support.worker_process import WorkerLostError, WorkerProcess
 from benchmarks.grading.public_causes import cause_of
 from benchmarks.grading.public_survey import hash_of, known_of
-from evaluator.backends.gpu.device.health import gpus, why_not
+from evaluator.backends.gpu.device.health import why_not
 from evaluator.pipeline.gpu.client import GpuReferee
 
 _NAME: Final = "public_and_built"
@@ -221,7 +223,7 @@ def _referees(bench: Bench) -> Iterator[str]:
     if (absence := why_not()) is not None:
         raise SystemExit(f"no GPU can be used here: {absence.message}")
     settings = bench.settings
-    found = [GpuReferee(gpus()[0], settings, number=number) for number in range(settings.referees_per_gpu)]
+    found = [GpuReferee(the_gpu(), settings, number=number) for number in range(settings.referees_per_gpu)]
     began_s = time.monotonic()
     with ThreadPoolExecutor(len(found)) as pool:
         told = list(pool.map(lambda one: one.facts(), found))
@@ -257,6 +259,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=max(1, cores // 2))
     parser.add_argument("--referees", type=int, default=max(2, cores // 2))
     parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--share", default="0/1", help="1/4: the second of four parts, for GPUs side by side")
     parser.add_argument("--data", type=Path, help="a folder for caches, to be used again")
     parser.add_argument("--rehearse", action="store_true", help="try each lifted form on the simulator first")
     parser.add_argument("--report", action="store_true", help="judge nothing more")
@@ -267,6 +270,8 @@ def main() -> None:
     places = [path.parent for path in asked.folder.glob("*/pair.json")]
     places = [one for one in places if not asked.only or any(text in one.name for text in asked.only)]
     forms = {place: str(known_of(place)["form"]) for place in places}
+    part, _, parts = asked.share.partition("/")
+    places = in_turns(sorted(places), forms.__getitem__)[int(part) :: int(parts)]
     earlier = _read(asked.skip)
     with contextlib.ExitStack() as stack:
         data = asked.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-public-")))

@@ -94,7 +94,7 @@ def test_a_library_is_built_and_its_answers_are_held_against_the_oracle(tmp_path
     library = shared_library(_SOLVE, "solution", toolbox.toolchain, "sm_80", tmp_path)
     assert b"solve" in library.read_bytes()
 
-    def called(folder, wrong=0.0):
+    def called(folder, gpu, wrong=0.0):
         task = json.loads((folder / "task.json").read_text())
         for number, one in enumerate(task["calls"]):
             assert [value.partition(" ")[0] for value in one["values"]] == ["p", "p", "p", "i"]
@@ -105,7 +105,7 @@ def test_a_library_is_built_and_its_answers_are_held_against_the_oracle(tmp_path
 
     def judged(child):
         monkeypatch.setattr(built_solve, "_called", child)
-        return judged_as_built(call, library, problem, tmp_path, 5, contextlib.nullcontext())
+        return judged_as_built(call, library, problem, tmp_path, 5, contextlib.nullcontext(), "")
 
     assert judged(called) == ("passed", "")
     assert judged(lambda folder: called(folder, 1.0))[0] == "incorrect"
@@ -116,6 +116,6 @@ def test_a_library_without_a_gpu_is_no_answer(tmp_path):
     task = {"library": "/none.so", "entry": "solve", "limit_s": 60, "inputs": 0, "initial": [], "calls": []}
     (tmp_path / "task.json").write_text(json.dumps({**task, "parameters": []}))
     with pytest.raises(built_solve.BuiltError) as failed:
-        built_solve._called(tmp_path)
+        built_solve._called(tmp_path, "")
     assert failed.value.status == "not_done"
     assert "none.so" in str(failed.value)

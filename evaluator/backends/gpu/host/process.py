@@ -29,7 +29,7 @@ _LONG_S: Final = 1800.0
 """Its whole life: longer than any evaluation, and each order has a time of its own."""
 _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
-_KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
+_KINDS: Final = ("misfit", "no_compiler", "no_process", "out_of_memory")
 """Of faults that a process may name beside an exception."""
 
 
@@ -47,8 +47,8 @@ class RunnableText:
 
 
 class HostFaultError(Exception):
-    """The submission failed, in its own process. `fault.kind`: `exception`, `misfit`, `no_compiler`, `out_of_memory`,
-    `watchdog`, `ended`, `forged` or `limit`.
+    """The submission failed, in its own process. `fault.kind`: `exception`, `misfit`, `no_compiler`, `no_process`,
+    `out_of_memory`, `watchdog`, `ended`, `forged` or `limit`.
     """
 
     def __init__(self, fault: Fault) -> None:

@@ -19,6 +19,7 @@ import os
 import select
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -140,8 +141,32 @@ def _fault(error: BaseException) -> dict[str, Any]:
         kind = "no_compiler"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         kind = "out_of_memory"
+    if _of_tritons_compiler(error) and not _may_start_processes():
+        kind = "no_process"
     said = str(error) if kind in ("misfit", "no_compiler") else f"{type(error).__name__}: {error}"
     return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of_text(error)}
+
+
+def _of_tritons_compiler(error: BaseException) -> bool:
+    """Whether Triton was refused something: its compiler starts processes."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, PermissionError) and any(
+        str(frame.f_globals.get("__name__", "")).startswith("triton.") for frame, _ in frames
+    )
+
+
+def _may_start_processes() -> bool:
+    """Whether the sandbox lets this process start any: without a pids control group it may start threads alone."""
+    try:
+        child = os.fork()
+    except PermissionError:
+        return False
+    except OSError:  # too many
+        return True
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return True
 
 
 def _read(descriptor: int) -> bytes:
