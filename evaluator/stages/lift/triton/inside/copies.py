@@ -28,9 +28,9 @@ _EXACT: Final = {
 
 
 @triton.jit(do_not_specialize=["many", "e1", "e2", "e3", "e4", "e5", "s0", "s1", "s2", "s3", "s4", "s5"])  # type: ignore[untyped-decorator]
-def _copy_elements(
+def _copy_elements(  # type: ignore[no-untyped-def]
     source, target, many, e1, e2, e3, e4, e5, s0, s1, s2, s3, s4, s5, truth: tl.constexpr, tile: tl.constexpr
-):  # type: ignore[no-untyped-def]
+):
     number = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
     inside = number < many
     rest = number
