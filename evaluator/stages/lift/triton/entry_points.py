@@ -156,7 +156,7 @@ def _keywords(problem: Problem, entry: PythonEntry, own: Mapping[str, float | st
 
 
 def _own_numbers(problem: Problem) -> dict[str, float | str]:
-    """What the problem's Model is made with, but what a tensor may be called as: a switch `bias` says there is one."""
+    """What the problem's Model is made with, but what a tensor may be called as: `bias` says that there is one."""
     made_with = numbers_of_model(text_of(problem), [*(one.name for one in problem.scalars), *problem.sizes])
     tensors = [one.name for one in (*problem.inputs, *problem.outputs)]
     return {

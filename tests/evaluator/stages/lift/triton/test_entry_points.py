@@ -111,7 +111,7 @@ def test_a_switch_of_model_is_no_bias_and_numbers_go_by_their_names(monkeypatch)
     monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
     binding = bound("rms_norm", "def run(data, gain, scale, bias=None, window=None): pass")
     assert (binding.names, binding.keywords) == (("x", "weight", "scale"), ("window",))
-    assert bound("vector_add", "def run(x, window, out): pass").names == ("a", "b", "c")
+    assert bound("vector_add", "def run(stride, scale, window): pass").names == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("parameters", ["x, weight", "x, weight, bias, more", "x, weight, c=None, d=None", "x, *, w"])
