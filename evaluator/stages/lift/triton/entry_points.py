@@ -107,9 +107,7 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
         return Binding((), "ModelNew.forward, with the problem's inputs and the model's parameters among them")
     inputs, outputs = ([one.name for one in each] for each in (problem.inputs, problem.outputs))
     numbers = [*(one.name for one in problem.scalars), *problem.sizes]
-    made_with = numbers_of_model(text_of(problem), numbers)
-    # A tensor's name is no switch of Model, such as `bias`.
-    own = {name: one for name, one in made_with.items() if name not in {*inputs, *outputs}}
+    own = _own_numbers(problem)
     if entry.name == RETURNING and not problem.entry:
         return _bind_returning(problem, entry, own)
     names = [str(name) for name in entry.parameter_names]
@@ -127,6 +125,7 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
         bound, how = tuple(names), "by name"
     else:
         in_order = _in_order(names, entry, inputs, outputs, [*numbers, *_called(own)], numbers)
+        in_order = in_order or _in_order(names, entry, inputs, outputs, numbers, numbers)
         if in_order is None:
             raise _misfit(problem, entry, names, (*inputs, *outputs, *numbers))
         bound, how = in_order, "by order"
@@ -151,8 +150,25 @@ def _keywords(problem: Problem, entry: PythonEntry, own: Mapping[str, float | st
             f"{', '.join(dict.fromkeys(known))}.",
             f"Write it as `{expected_python(problem, entry.name)}`.",
         )
-    given = dict.fromkeys((*(one.name for one in (*problem.inputs, *problem.scalars)), *_called(own)))
+    stated = [*(one.name for one in problem.inputs), *(one.name for one in problem.scalars)]
+    given = dict.fromkeys((*stated, *_called(own)))
     return (*entry.keywords, *(name for name in given if name in entry.defaulted))
+
+
+def _own_numbers(problem: Problem) -> dict[str, float | str]:
+    """What the problem's Model is made with, but what a tensor may be called as: `bias` says that there is one."""
+    made_with = numbers_of_model(text_of(problem), [*(one.name for one in problem.scalars), *problem.sizes])
+    tensors = [one.name for one in (*problem.inputs, *problem.outputs)]
+    return {
+        name: one
+        for name, one in made_with.items()
+        if not (isinstance(one, bool) and name == "bias") and not any(_ends_with(tensor, name) for tensor in tensors)
+    }
+
+
+def _ends_with(tensor: str, name: str) -> bool:
+    """Whether a tensor is called so, or has it as its last part: `linear_bias` and `bias`."""
+    return f"_{tensor}".endswith(f"_{name}")
 
 
 def _called(own: Mapping[str, float | str]) -> list[str]:
@@ -224,8 +240,8 @@ def _tensors_by_name(places: Sequence[str], inputs: Sequence[str]) -> dict[str, 
     """Which of the inputs each place is called after; none twice."""
     found = {name: name for name in places if name in inputs}
     for name in places:
-        end = f"_{_SHORT.get(name.lower(), name)}"
-        ends = [one for one in inputs if f"_{one}".endswith(end) and one not in found.values()]
+        end = _SHORT.get(name.lower(), name)
+        ends = [one for one in inputs if _ends_with(one, end) and one not in found.values()]
         if name not in found and len(ends) == 1:
             found[name] = ends[0]
     return found

@@ -28,9 +28,9 @@ _EXACT: Final = {
 
 
 @triton.jit(do_not_specialize=["many", "e1", "e2", "e3", "e4", "e5", "s0", "s1", "s2", "s3", "s4", "s5"])  # type: ignore[untyped-decorator]
-def _copy_elements(
+def _copy_elements(  # type: ignore[no-untyped-def]
     source, target, many, e1, e2, e3, e4, e5, s0, s1, s2, s3, s4, s5, truth: tl.constexpr, tile: tl.constexpr
-):  # type: ignore[no-untyped-def]
+):
     number = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
     inside = number < many
     rest = number
@@ -49,19 +49,13 @@ def _copy_elements(
     tl.store(target + number, value.to(target.dtype.element_ty), mask=inside)
 
 
-def in_order(one: StandInTensor) -> StandInTensor:
-    """The same elements in a new contiguous tensor, as `Tensor.contiguous`. Raises NotRecordedError."""
-    return _copied(one, one.dtype)
+def copied(one: StandInTensor, kind: dtype) -> StandInTensor:
+    """The same elements in a new contiguous tensor, as `Tensor.contiguous`, or one of another type, as `Tensor.to`.
 
-
-def converted(one: StandInTensor, kind: dtype) -> StandInTensor:
-    """The same elements in another type. Raises NotRecordedError where PyTorch may round otherwise."""
-    if kind.name not in _EXACT.get(one.dtype.name, ()) or not one.is_contiguous():
+    Raises NotRecordedError where PyTorch may round otherwise, or keeps another layout.
+    """
+    if kind is not one.dtype and (kind.name not in _EXACT.get(one.dtype.name, ()) or not one.is_contiguous()):
         raise NotRecordedError(f"a conversion from {one.dtype} to {kind}")
-    return _copied(one, kind)
-
-
-def _copied(one: StandInTensor, kind: dtype) -> StandInTensor:
     pairs = [(extent, step) for extent, step in zip(one.shape, one.stride(), strict=True) if extent != 1]
     if len(pairs) > _MAX_DIMS:
         raise NotRecordedError(f"a copy of a tensor of more than {_MAX_DIMS} dimensions into another layout")

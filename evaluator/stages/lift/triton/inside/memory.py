@@ -1,9 +1,9 @@
 """Device memory that is addresses alone, and what was done to it, written down."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 ALIGNMENT: Final = 512
 """What PyTorch gives its tensors."""
@@ -26,6 +26,10 @@ class ReadsDataError(NotRecordedError):
     """Python that asks what a tensor holds."""
 
 
+def _not_copied(one: Any, kind: Any) -> NoReturn:
+    raise NotRecordedError(f"a conversion from {one.dtype} to {kind}")
+
+
 class RecordedMemory:
     """Buffers at made-up addresses, none of which comes twice, and the steps on them."""
 
@@ -41,6 +45,8 @@ class RecordedMemory:
         """Which the next step is on; 0 is the default stream."""
         self.non_blocking: list[int] = []
         """All others: PyTorch's streams do not wait for the default stream, nor it for them."""
+        self.copied: Callable[[Any, Any], Any] = _not_copied
+        """Makes a tensor's elements anew, in order and in a type; set where Triton is imported."""
         self._ours: list[tuple[int, int]] = []
         self._events = 0
         self._step_count = self._order_count = 0

@@ -139,6 +139,9 @@ def _recorded(
     torch = torch_for(memory, request["device_name"], capability, facts)
     install_stand_in(torch)
     add_modules(torch, memory)
+    from evaluator.stages.lift.triton.inside.copies import copied
+
+    memory.copied = copied
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()

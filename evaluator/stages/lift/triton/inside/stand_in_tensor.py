@@ -289,9 +289,8 @@ class StandInTensor:
             return self
         if memory_format not in (None, CONTIGUOUS):
             raise NotRecordedError(f"Tensor.contiguous() with memory_format {memory_format!r}")
-        from evaluator.stages.lift.triton.inside.copies import in_order  # Triton is imported by then
-
-        return in_order(self)
+        made: StandInTensor = self._memory.copied(self, self.dtype)
+        return made
 
     def to(self, *wanted: Any, **named: Any) -> "StandInTensor":
         to = self.dtype
@@ -301,11 +300,7 @@ class StandInTensor:
                 to = kind
             if isinstance(kind, device | str) and device(kind).type != "cuda":
                 raise ReadsDataError(f"Tensor.to({str(kind)!r})")
-        if to is self.dtype:
-            return self
-        from evaluator.stages.lift.triton.inside.copies import converted  # Triton is imported by then
-
-        return converted(self, to)
+        return self if to is self.dtype else self._memory.copied(self, to)
 
     def cuda(self, *_: Any, **__: Any) -> "StandInTensor":
         return self

@@ -107,6 +107,13 @@ def test_kernel_function_gets_what_model_gets_and_returns_the_outputs(parameters
     assert all(passed[name] == what for name, what in known.items() if name in passed)
 
 
+def test_a_switch_of_model_is_no_bias_and_numbers_go_by_their_names(monkeypatch):
+    monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
+    binding = bound("rms_norm", "def run(data, gain, scale, bias=None, window=None): pass")
+    assert (binding.names, binding.keywords) == (("x", "weight", "scale"), ("window",))
+    assert bound("vector_add", "def run(stride, scale, window): pass").names == ("a", "b", "c")
+
+
 @pytest.mark.parametrize("parameters", ["x, weight", "x, weight, bias, more", "x, weight, c=None, d=None", "x, *, w"])
 def test_kernel_function_that_does_not_take_every_input_is_refused(parameters):
     with pytest.raises(LiftRefusedError) as refused:
