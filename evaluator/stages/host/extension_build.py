@@ -6,12 +6,13 @@ compile so, with all. What the compiler says of that is what counts.
 """
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from common.contract import Diagnostic, Phase, Settings, Severity, Status
 from evaluator.backends.extension_key import content_key
@@ -30,6 +31,8 @@ from evaluator.stages.host.torch_package import TorchPackage
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
 
+log = logging.getLogger("assay.host")
+
 _RULES: Final = "extension 1"
 _NARROW_S: Final = 100.0
 """For one that does not: on one slow core the headers that it names take a sixth of that."""
@@ -44,6 +47,10 @@ _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
 _SYNTAX: Final = re.compile(r"error:[^\n]*\bexpected (?:an? )?(?:[‘'\"][;,)}\]][’'\"]|expression|primary-expression)")
 """A first error that no header would have spared: all other ones may be for want of one."""
 _CPP, _CUDA = "main.cpp", "cuda.cu"
+
+Way = Literal["outline", "prepared", "narrow", "full"]
+"""Of compiling a unit, the quickest first: nvcc reads an outline of PyTorch's headers; the host compiler has those
+that the unit needs ready; they are read from their files; all of them are read."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,10 @@ class ExtensionBuild:
     cache: Cache
     spent_s: float = field(default=0.0)
     """Of the compilers' time."""
+    ways: dict[str, Way] = field(default_factory=dict)
+    """How each unit was compiled in the end; of a module from the cache nothing."""
+    detours: list[str] = field(default_factory=list)
+    """Why a quicker way did not do, each with the unit and the first error."""
 
     def library(self) -> BuiltLibrary:
         """Compile and link; what was compiled before comes from the cache. Raises LiftRefusedError,
@@ -168,6 +179,8 @@ class ExtensionBuild:
         try:
             units = self.text.units()
             objects = {f"{name}.o": self._compiled(name, unit) for name, unit in units.items()}
+            if self.detours:
+                log.info("the extension compiles by a slower way: %s", "; ".join(self.detours))
             return {"library": self._linked(objects)}
         except LiftRefusedError as refusal:
             ruling = refusal.ruling
@@ -186,14 +199,18 @@ class ExtensionBuild:
             include = self.torch.root / "include"
             prepared = self._prepared(name)
             if prepared and name == _CUDA and (made := self._by_outline(unit, prepared)) is not None:
+                self.ways[name] = "outline"
                 return made
             files = {name: narrow.encode(), NAME: narrow_header(unit, include).encode()}
             run = self._run(name, files, _NARROW_S, prepared if name == _CPP else None)
             if run.exit_code == 0 and "unit.o" in run.files:
+                self.ways[name] = "prepared" if prepared and name == _CPP else "narrow"
                 return run.files["unit.o"]
+            self.detours.append(f"{name}: {_first_error(said(run))}")
         if run is None or _may_want_headers(run):
             run = self._run(name, {name: unit.encode()}, _FULL_S)
         if run.exit_code == 0 and "unit.o" in run.files:
+            self.ways[name] = "full"
             return run.files["unit.o"]
         if run.timed_out:
             raise _UncacheableError(
@@ -227,9 +244,7 @@ class ExtensionBuild:
         raise refusal if refused(run) else _UncacheableError(refusal)
 
     def _by_outline(self, unit: str, prepared: PreparedHeaders) -> bytes | None:
-        """nvcc reads an outline of PyTorch's headers, and what it prints is compiled on top of the headers; None
-        where that does not do.
-        """
+        """The object of a CUDA unit of which nvcc reads PyTorch's headers in outline; None where that does not do."""
         try:
             files = outlined(unit, _CUDA, self.torch.root / "include", prepared.files)
             files[MACROS] = prepared.macros.encode()
@@ -237,15 +252,20 @@ class ExtensionBuild:
             printing = (*nvcc, "-cuda", "-ccbin", str(self.toolchain.host_compiler), "-o", "unit.ii", _CUDA)
             run = self._limited(self._job(printing, files, "unit.ii"), _NARROW_S, _MAX_OBJECT_BYTES)
             if run.exit_code != 0 or "unit.ii" not in run.files:
+                self.detours.append(f"{_CUDA}: {_first_error(said(run))}")
                 return None
             own = own_part(run.files["unit.ii"].decode(errors="surrogateescape"), _CUDA, prepared.files)
-        except NotOutlinedError:
+        except NotOutlinedError as why:
+            self.detours.append(f"{_CUDA}: {why}")
             return None
         text = f'#include "{COMMON}"\n{own}'.encode(errors="surrogateescape")
         gxx = (str(self.toolchain.host_compiler), *self._printed_flags, f"-I{prepared.folder}")
         job = self._job((*gxx, "-o", "unit.o", "unit.cpp"), {"unit.cpp": text}, "unit.o", (prepared.folder,))
         run = self._limited(job, _NARROW_S, _MAX_OBJECT_BYTES)
-        return run.files.get("unit.o") if run.exit_code == 0 else None
+        if run.exit_code == 0 and "unit.o" in run.files:
+            return run.files["unit.o"]
+        self.detours.append(f"{_CUDA}: {_first_error(said(run))}")
+        return None
 
     @cached_property
     def _printed_flags(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Final
 
 from evaluator.disk_cache import Cache, key_of
 from evaluator.sandbox.sandbox import Job, JobResult
+from evaluator.stages.compile.compiler_exit import said
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.host.narrow_includes import names_in_torch
 from evaluator.stages.host.torch_outline import NotOutlinedError, before_kernels, macros_of
@@ -29,21 +30,23 @@ _WORTH_BUILDS: Final = 3
 """After so many builds: by then they have cost what it takes to prepare, about 17 s of CPU time for the host
 compiler's headers and 35 s for nvcc's, of which a build then saves a quarter and a half."""
 _FAILED: Final = "failed"
+_MAX_REASON: Final = 2000
+"""Characters of what a compiler says that are kept: the first errors."""
 _MACROS, _FILES = "macros", "files"
 _STANDARD: Final = (
-    *("algorithm", "array", "atomic", "cassert", "cctype", "cfloat", "chrono", "climits", "cmath", "cstddef", "cstdint"),
-    *("cstdio", "cstdlib", "cstring", "ctime", "deque", "exception", "fstream", "functional", "initializer_list"),
-    *("iomanip", "iostream", "iterator", "limits", "list", "map", "memory", "mutex", "numeric", "optional", "queue"),
-    *("random", "set", "sstream", "stdexcept", "string", "string_view", "thread", "tuple", "type_traits"),
-    *("unordered_map", "unordered_set", "utility", "vector"),
+    *("algorithm", "array", "atomic", "cassert", "cctype", "cfloat", "chrono", "climits", "cmath", "cstddef"),
+    *("cstdint", "cstdio", "cstdlib", "cstring", "ctime", "deque", "exception", "fstream", "functional"),
+    *("initializer_list", "iomanip", "iostream", "iterator", "limits", "list", "map", "memory", "mutex"),
+    *("numeric", "optional", "queue", "random", "set", "sstream", "stdexcept", "string", "string_view"),
+    *("thread", "tuple", "type_traits", "unordered_map", "unordered_set", "utility", "vector"),
 )
 _FUNCTIONS: Final = (
-    *("zeros", "zeros_like", "empty", "empty_like", "empty_strided", "ones", "ones_like", "full", "full_like", "arange"),
-    *("abs", "add", "addmm", "amax", "argmax", "bmm", "cat", "clamp", "clamp_min", "clone", "conv2d", "cumsum", "div"),
-    *("exp", "flatten", "gelu", "layer_norm", "linear", "linspace", "log", "log_softmax", "matmul", "max", "mean", "min"),
-    *("mm", "mul", "norm", "permute", "pow", "rand", "randn", "relu", "reshape", "rsqrt", "scalar_tensor", "sigmoid"),
-    *("silu", "softmax", "sort", "split", "sqrt", "squeeze", "stack", "sub", "sum", "tanh", "topk", "transpose"),
-    *("unsqueeze", "var", "where"),
+    *("zeros", "zeros_like", "empty", "empty_like", "empty_strided", "ones", "ones_like", "full", "full_like"),
+    *("arange", "abs", "add", "addmm", "amax", "argmax", "bmm", "cat", "clamp", "clamp_min", "clone", "conv2d"),
+    *("cumsum", "div", "exp", "flatten", "gelu", "layer_norm", "linear", "linspace", "log", "log_softmax"),
+    *("matmul", "max", "mean", "min", "mm", "mul", "norm", "permute", "pow", "rand", "randn", "relu"),
+    *("reshape", "rsqrt", "scalar_tensor", "sigmoid", "silu", "softmax", "sort", "split", "sqrt", "squeeze"),
+    *("stack", "sub", "sum", "tanh", "topk", "transpose", "unsqueeze", "var", "where"),
 )
 """Of PyTorch's, those that extensions call; a text that calls others is compiled against the headers as files."""
 _CUDA: Final = ("cuda.h", "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "mma.h")
@@ -102,8 +105,8 @@ class HeaderPreparation:
                     if not folder.is_dir():
                         try:
                             made = make()
-                        except _NotPreparedError:
-                            made = {_FAILED: b""}  # once, and not with every build
+                        except _NotPreparedError as why:
+                            made = {_FAILED: str(why).encode()}  # once, and not with every build
                         _write(folder, made)
             return _read(folder)
         except OSError:
@@ -125,8 +128,8 @@ class HeaderPreparation:
 
         try:
             printed = before_kernels(told("-cuda"))
-        except NotOutlinedError:
-            raise _NotPreparedError from None
+        except NotOutlinedError as why:
+            raise _NotPreparedError(str(why)) from None
         folders = (self.torch.root / "include",)
         device, named = macros_of(told("-E", "-Xcompiler", "-dD"), folders)
         host, named_too = macros_of(told("-E", "-Xcompiler", "-dD,-U__CUDA_ARCH__"), folders)
@@ -155,7 +158,7 @@ class HeaderPreparation:
         run = self.run(job)
         if run.succeeded and output in run.files:
             return run.files[output]
-        raise _NotPreparedError
+        raise _NotPreparedError(said(run)[:_MAX_REASON])
 
 
 class _NotPreparedError(Exception):
@@ -193,8 +196,6 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _read(folder: Path) -> PreparedHeaders | None:
     if (folder / _FAILED).exists():
-        return None
-    read = [
-        path.read_text(encoding="utf-8") if path.exists() else "" for path in (folder / _MACROS, folder / _FILES)
-    ]
+        return None  # the file says why
+    read = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (folder / _MACROS, folder / _FILES)]
     return PreparedHeaders(folder, read[0], frozenset(read[1].split("\n")))

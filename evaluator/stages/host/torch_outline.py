@@ -41,7 +41,9 @@ _OF_TORCH: Final = re.compile(r"(?:torch|ATen|c10|caffe2|pybind11)/")
 _METHOD: Final = re.compile(r"(?:\.|->)\s*(\w+)\s*[(<]")
 _DECLARED: Final = re.compile(r"^  (?P<all>[\w:&<>, ]+ (?P<name>\w+)\((?P<parameters>.*)\) const);$", re.MULTILINE)
 _DEFINED: Final = re.compile(r"^inline (?P<all>[\w:&<>, ]+ (?P<name>\w+)\((?P<parameters>.*)\)) \{", re.MULTILINE)
-_UNKNOWN: Final = re.compile(r"SymInt|SymBool|Dimname|Generator|Storage|Stream|ITensorListRef|List<|ArrayRef<at::Tensor>")
+_UNKNOWN: Final = re.compile(
+    r"SymInt|SymBool|Dimname|Generator|Storage|Stream|ITensorListRef|List<|ArrayRef<at::Tensor>"
+)
 _OURS: Final = frozenset((NAME, OUTLINE, MACROS, "assay_methods.h", "assay_functions.h"))
 _EMPTY: Final = re.compile(r"(?:\s*#[^\n]*\n|\s)*")
 _NESTING: Final = re.compile(r'^(# \d+ "[^"\n]*")(?: \d)+$', re.MULTILINE)
@@ -59,8 +61,10 @@ def outlined(unit: str, name: str, include: Path, covered: frozenset[str]) -> di
     Raises NotOutlinedError.
     """
     code = SourceText.read(unit).code
-    if _BEYOND.search(code) or not unit.lstrip().startswith("#include"):
-        raise NotOutlinedError
+    if beyond := _BEYOND.search(code):
+        raise NotOutlinedError(f"it has `{beyond[0].strip()[:60]}`")
+    if not unit.lstrip().startswith("#include"):
+        raise NotOutlinedError("it does not begin with an include")
 
     def one(match: re.Match[str]) -> str:
         path = match["path"]
@@ -68,7 +72,7 @@ def outlined(unit: str, name: str, include: Path, covered: frozenset[str]) -> di
             return match[0]
         if WIDE.match(match[0]) or os.path.realpath(include / path) in covered:
             return f'#include "{NAME}"'
-        raise NotOutlinedError
+        raise NotOutlinedError(f"it includes {path}")
 
     text = _INCLUDE.sub(one, unit)
     called = called_functions(code)
@@ -99,9 +103,7 @@ def _all_methods(include: Path) -> tuple[tuple[str, str], ...]:
     except OSError:
         return ()
     return tuple(
-        (match["name"], f"{match['all']};")
-        for match in _DECLARED.finditer(text)
-        if not _UNKNOWN.search(match["all"])
+        (match["name"], f"{match['all']};") for match in _DECLARED.finditer(text) if not _UNKNOWN.search(match["all"])
     )
 
 
@@ -149,7 +151,7 @@ def own_part(printed: str, name: str, covered: frozenset[str]) -> str:
         elif _EMPTY.fullmatch(text) is None:
             begun = True
             if path not in covered and os.path.basename(path) not in _OURS:
-                raise NotOutlinedError
+                raise NotOutlinedError(f"it includes {path}")
     parts += [text for path, text in _segments(printed[at:]) if path not in covered]
     # Where a file begins and ends is no longer true.
     return _NESTING.sub(r"\1", "".join(parts))
@@ -158,7 +160,7 @@ def own_part(printed: str, name: str, covered: frozenset[str]) -> str:
 def _registration(printed: str) -> int:
     found = re.search(r'^# 1 "[^"\n]*\.cudafe1\.stub\.c"', printed, re.MULTILINE)
     if found is None:
-        raise NotOutlinedError
+        raise NotOutlinedError("nvcc prints it in another form than is known")
     return found.start()
 
 
