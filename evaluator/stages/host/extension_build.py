@@ -24,7 +24,7 @@ from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.compiler_exit import out_of_memory, refused, run_compiler, said, until_it_tells
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Toolchain
-from evaluator.stages.host.narrow_includes import NAME, narrow_header, with_narrow_includes
+from evaluator.stages.host.narrow_includes import NAME, begins_with_headers, narrow_header, with_narrow_includes
 from evaluator.stages.host.prepared_headers import COMMON, HeaderPreparation, PreparedHeaders
 from evaluator.stages.host.torch_outline import MACROS, NotOutlinedError, outlined, own_part
 from evaluator.stages.host.torch_package import TorchPackage
@@ -197,7 +197,7 @@ class ExtensionBuild:
         run: JobResult | None = None
         if narrow != unit:
             include = self.torch.root / "include"
-            prepared = self._prepared(name)
+            prepared = self._prepared(name) if begins_with_headers(unit) else None
             if prepared and name == _CUDA and (made := self._by_outline(unit, prepared)) is not None:
                 self.ways[name] = "outline"
                 return made

@@ -19,6 +19,7 @@ WIDE: Final = re.compile(
 STREAMS: Final = re.compile(r"[<\"]ATen/cuda/|getCurrentCUDAStream|CUDAGuard|CUDAStream|C10_CUDA|AT_CUDA")
 _PYTHON: Final = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11::|\bpy::")
 _CALLED: Final = re.compile(r"\b(?:torch|at)\s*::\s*(\w+)\s*\(")
+_ONLY_INCLUDES: Final = re.compile(r"(?:\s|#[^\S\n]*include\b[^\n]*)*")
 _TYPES: Final = (
     ("kUInt8", "kByte"),
     ("kInt8", "kChar"),
@@ -35,6 +36,12 @@ _TYPES: Final = (
 def with_narrow_includes(text: str) -> str:
     """`text` with NAME in the place of PyTorch's headers that bring all others; its lines stay."""
     return WIDE.sub(rf'\g<before>"{NAME}"', text)
+
+
+def begins_with_headers(text: str) -> bool:
+    """Whether nothing stands before PyTorch's headers by which they might mean something else."""
+    found = WIDE.search(text)
+    return found is not None and _ONLY_INCLUDES.fullmatch(SourceText.read(text[: found.start()]).code) is not None
 
 
 def narrow_header(text: str, include: Path) -> str:

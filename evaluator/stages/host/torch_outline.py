@@ -63,8 +63,6 @@ def outlined(unit: str, name: str, include: Path, covered: frozenset[str]) -> di
     code = SourceText.read(unit).code
     if beyond := _BEYOND.search(code):
         raise NotOutlinedError(f"it has `{beyond[0].strip()[:60]}`")
-    if not unit.lstrip().startswith("#include"):
-        raise NotOutlinedError("it does not begin with an include")
 
     def one(match: re.Match[str]) -> str:
         path = match["path"]
