@@ -27,9 +27,8 @@ _BEYOND: Final = re.compile(
     # A module's own functions of pybind11's.
     r"|\bPYBIND11_\w+|\bpy(?:bind11)?\s*::"
     # What depends on how a type of PyTorch's is made, or on how often a macro was used before.
-    r"|\b(?:sizeof|alignof|is_same\w*|is_\w+_v|typeid|noexcept|requires)\b[^;{}]*\b(?:at|torch|c10|Tensor\w*)\b|__COUNTER__"
-    # Printed as it is, a lambda for the device needs what only the headers' own print has.
-    r"|__nv_is_extended|\bvolatile\s+asm\b"
+    r"|\b(?:sizeof|alignof|typeid|noexcept)\s*\([^()]*\b(?:at|torch|c10|Tensor\w*)\b|__COUNTER__"
+    r"|\bis_\w+\s*<[^;{}()]*\b(?:at|torch|c10)\b"
     # What other namespaces than these hold.
     r"|\busing\s+namespace\s+(?:at|torch|c10)\b|\b(?:torch|at)\s*::\s*(?:nn|autograd|indexing|native|linalg)\b"
     # Says in which file a line is.
