@@ -108,8 +108,8 @@ def test_a_library_is_built_and_its_answers_are_held_against_the_oracle(tmp_path
         return judged_as_built(call, library, problem, tmp_path, 5, contextlib.nullcontext(), "")
 
     assert judged(called) == ("passed", "")
-    assert judged(lambda folder: called(folder, 1.0))[0] == "incorrect"
-    assert judged(lambda folder: [1]) == ("rejected", "it changed its input b")
+    assert judged(lambda folder, gpu: called(folder, gpu, 1.0))[0] == "incorrect"
+    assert judged(lambda folder, gpu: [1]) == ("rejected", "it changed its input b")
 
 
 def test_a_library_without_a_gpu_is_no_answer(tmp_path):
