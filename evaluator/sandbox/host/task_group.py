@@ -84,7 +84,7 @@ def tasks_unbounded() -> SandboxError:
 
 
 def _parents(root: Path) -> list[Path]:
-    """Where a group may be made: below this process's own, of version 1 and of version 2, and beside the latter."""
+    """Where a group may be made: below this process's own, of version 1 and of version 2, and above the latter."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -96,8 +96,8 @@ def _parents(root: Path) -> list[Path]:
             found += [root / "pids" / own.lstrip("/"), root / "pids"]
         elif not controllers:
             place = root / own.lstrip("/")
-            # A group with processes of its own gives no controller on, so its sibling is where one can be.
-            found += [place, place.parent] if own != "/" else [place]
+            # A group with processes of its own gives no controller on: beside it or above is where one can be.
+            found += [place, *place.parents]
     return [place for place in dict.fromkeys(found) if place.is_dir() and place.is_relative_to(root)]
 
 

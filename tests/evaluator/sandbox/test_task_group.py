@@ -1,10 +1,12 @@
 """The kernel's own bound on processes and threads, tried by programs that count what they are refused."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from evaluator.foreign.zygote import readable_packages
+from evaluator.sandbox.host import task_group
 from evaluator.sandbox.host.bubblewrap import BubblewrapSandbox
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.host.task_group import TaskGroup
@@ -68,3 +70,10 @@ def test_without_a_control_group_there_are_threads_only(sandbox, monkeypatch):
     counted = sandbox.run(job(COUNTER))
     assert counted.stdout.split() == [b"0", b"40"], counted
     assert sandbox.run(job(THREADS)).stdout.strip() == b"threads"
+
+
+def test_a_group_is_made_wherever_above_the_controller_is_given_on(monkeypatch, tmp_path):
+    own = tmp_path / "service" / "one"
+    own.mkdir(parents=True)
+    monkeypatch.setattr(Path, "read_text", lambda _: "0::/service/one\n")
+    assert task_group._parents(tmp_path) == [own, own.parent, tmp_path]
