@@ -2,9 +2,11 @@
 
 A header says the problem, what is tried, how it must end (`passed|…`) and why. `needs: a pids control group` is for
 what forks without end: without one it is not run here at all, though a process may start threads only then.
+`timed_at: {…}`: it is timed too, at these sizes.
 """
 
 import contextlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -27,7 +29,9 @@ NEXT = (FOLDER / "honest_plain.py").read_text()
 
 def header(source: str) -> dict[str, str]:
     return dict(
-        re.findall(r"^# (problem|attack|dialect|expect|because|needs|run_timeout_s): (.*)$", source, re.MULTILINE)
+        re.findall(
+            r"^# (problem|attack|dialect|expect|because|needs|run_timeout_s|timed_at): (.*)$", source, re.MULTILINE
+        )
     )
 
 
@@ -42,7 +46,13 @@ def graded(toolbox, source, run_timeout_s=30.0):
     head = header(source)
     # `always`: what the text does while it is recorded is not what is tried here.
     settings = Settings(
-        host_tier="always", verification="quick", timing=False, estimate_for=None, run_timeout_s=run_timeout_s
+        host_tier="always",
+        verification="quick",
+        timing="timed_at" in head,
+        sizes=json.loads(head.get("timed_at", "null")),
+        estimate_for=None,
+        run_timeout_s=run_timeout_s,
+        max_launches=10,
     )
     submission = Submission(
         problem=head["problem"], source=source, dialect=head.get("dialect", "kernelbench"), settings=settings

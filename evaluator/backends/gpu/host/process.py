@@ -1,6 +1,7 @@
 """The referee's hold on a process in which host code runs: a submission's has one program, and then it is ended."""
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
 _KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
 """Of faults that a process may name beside an exception."""
+_MAX_LINE: Final = 1 << 31
+"""Above the number of lines of any text that is accepted, and within what a column of a database takes."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class HostProcess:
 
     def prepare(self, name: str, order: dict[str, Any], time_s: float) -> str:
         """Make the program for a set of sizes; what is then called. Raises HostFaultError, GpuError."""
-        return str(self._ask({"order": "prepare", "program": name, **order}, time_s).get("entry", ""))[:200]
+        return _one_line(self._ask({"order": "prepare", "program": name, **order}, time_s).get("entry", ""), 200)
 
     def go(self, name: str, time_s: float) -> None:
         """One call; whether it gave the right answer is for the caller to see. Raises HostFaultError, GpuError."""
@@ -126,9 +129,12 @@ class HostProcess:
         """What a call spends its time on, as the process itself says: name, kind, µs. Raises HostFaultError."""
         told = self._ask({"order": "profile", "program": name}, time_s).get("spent")
         try:
-            return [(str(name)[:300], str(kind), max(0.0, float(us))) for name, kind, us in told or ()]
-        except (TypeError, ValueError):
+            spent = [(_one_line(name, 300), _one_line(kind, 20), float(us)) for name, kind, us in told or ()]
+        except (TypeError, ValueError, OverflowError):
             raise self._forged() from None
+        if not all(math.isfinite(us) for _, _, us in spent):
+            raise self._forged()
+        return [(name, kind, max(0.0, us)) for name, kind, us in spent]
 
     def close(self) -> None:
         """End it and all that it started, and wait for that."""
@@ -152,10 +158,9 @@ class HostProcess:
             raise self._forged()
         kind = fault.get("kind") if fault.get("kind") in _KINDS else "exception"
         line = fault.get("line")
-        said = " ".join(str(fault.get("message", "")).split())[:500]
-        raise HostFaultError(
-            Fault(kind=str(kind), message=said, line=line if isinstance(line, int) and line > 0 else None)
-        )
+        said = _one_line(fault.get("message", ""), 500)
+        in_text = isinstance(line, int) and 0 < line < _MAX_LINE
+        raise HostFaultError(Fault(kind=str(kind), message=said, line=line if in_text else None))
 
     def _forged(self) -> HostFaultError:
         self._end()
@@ -187,6 +192,11 @@ class HostProcess:
             self._session.allow(0.0)
             return last_words(self._session.finish().stderr.decode(errors="replace"))
         return ""
+
+
+def _one_line(said: Any, most: int) -> str:
+    """What a process says, as text that every encoding, database and terminal takes: it may say anything."""
+    return " ".join("".join(one if one.isprintable() else " " for one in str(said)[: 8 * most]).split())[:most]
 
 
 @contextlib.contextmanager

@@ -185,7 +185,11 @@ class HostRuntime:
         submission = Stand("submission", process, self._side, program)
         null = Stand("null", self._own, self._side, RunnableText("null", ""))
         other = Stand("baseline", beside or self._own, self._side, baseline) if baseline is not None else None
-        return HostSession(self._side, submission, null, other, foreign)
+
+        def anew() -> Stand:
+            return Stand("submission", self._started(), self._side, program)
+
+        return HostSession(self._side, submission, null, other, foreign, anew)
 
     def close(self) -> None:
         """End what waits for the next submission."""
@@ -213,9 +217,18 @@ class HostSession:
     looks = False
     counts_instructions = False
 
-    def __init__(self, side: HostSide, submission: Stand, null: Stand, baseline: Stand | None, foreign: bool) -> None:
+    def __init__(
+        self,
+        side: HostSide,
+        submission: Stand,
+        null: Stand,
+        baseline: Stand | None,
+        foreign: bool,
+        anew: Callable[[], Stand],
+    ) -> None:
+        """`anew`: the same submission in another process."""
         self._side, self._submission, self._null, self._baseline = side, submission, null, baseline
-        self._foreign = foreign
+        self._foreign, self._anew = foreign, anew
 
     @property
     def entry(self) -> str:
@@ -254,8 +267,16 @@ class HostSession:
         return self._timed(self._baseline, call, inputs)
 
     def spent(self, time_s: float) -> list[tuple[str, str, float]]:
-        """What a call of the submission on its last inputs spends its time on, as it says. Raises HostFaultError."""
-        return self._submission.spent(time_s)
+        """What a call of the submission on its last inputs spends its time on, as it says. Raises HostFaultError.
+
+        Where its process does not survive being looked at, it goes on in another one. Raises GpuError.
+        """
+        try:
+            return self._submission.spent(time_s)
+        finally:
+            if not self._submission.alive:
+                self._submission.close(end_process=True)
+                self._submission = self._anew()
 
     def end_submission(self) -> None:
         """End the submission's process and all that it started; the others can still be timed. Raises GpuError."""
