@@ -168,6 +168,8 @@ class SubmissionCall:
     sizes: Mapping[str, int]
     scalars: Mapping[str, float]
     tensors: tuple[CallTensor, ...]
+    late: bool = field(default=False, compare=False)
+    """Whether its inputs are written when the clock runs already, so that nothing can begin before it."""
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Its tensors as pieces of memory, without their contents."""

@@ -7,13 +7,14 @@ someone else states has its baseline in a third process, because its file is as 
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Protocol, Self
 
 from common.contract import Fault
 from evaluator.backends.gpu.host.process import HostFaultError, HostProcess, RunnableText
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout
+from evaluator.backends.prebuilt import ExtensionCall
 from evaluator.backends.session import PlanRun, RunOutcome, SubmissionCall
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import Array
@@ -84,22 +85,31 @@ class Stand:
         self.entry = self._process.prepare(self._name, order, time_s)
         self._prepared, self._where = call, where
 
-    def run(self, inputs: Mapping[str, Array | None], poison: int, time_s: float, still: Callable[[], None]) -> float:
+    def run(
+        self,
+        inputs: Mapping[str, Array | None],
+        poison: int,
+        time_s: float,
+        still: Callable[[], None],
+        late: bool = False,
+    ) -> float:
         """Reveal the inputs, run it once, and take the answer over: what that took, µs. Raises HostFaultError.
 
-        `still` is called before the clock starts: nothing else goes on then.
+        `still` is called before the clock starts: nothing else goes on then. `late`: the inputs are revealed when the
+        clock runs, and those of the last run lie there until then.
         """
         content, where = self._content()
+        if not late:
+            self._reveal(inputs)
         for place in where.places:
-            given = inputs.get(place.name)
-            target = content[place.offset : place.end]
-            if given is None:
-                target.fill_(poison)
-            else:
-                target.copy_(given.reshape(-1).view(target.dtype))
+            if inputs.get(place.name) is None:
+                content[place.offset : place.end].fill_(poison)
         still()
         self._side.synchronize()
         began_ns = time.perf_counter_ns()
+        if late:
+            self._reveal(inputs)
+            self._side.synchronize()
         self._process.go(self._name, time_s)
         # The answer is what is there now: what a stream or a thread writes later came too late.
         self._taken = {
@@ -109,6 +119,14 @@ class Stand:
         }
         self._side.synchronize()
         return (time.perf_counter_ns() - began_ns) / 1e3
+
+    def _reveal(self, inputs: Mapping[str, Array | None]) -> None:
+        content, where = self._content()
+        for place in where.places:
+            given = inputs.get(place.name)
+            if given is not None:
+                target = content[place.offset : place.end]
+                target.copy_(given.reshape(-1).view(target.dtype))
 
     def contents(self) -> dict[str, Array]:
         """What all tensors hold after a run: outputs as they were taken over."""
@@ -163,8 +181,15 @@ class HostRuntime:
         self._next: HostProcess | None = None
         self._own: HostProcess | None = None
 
-    def open(self, program: RunnableText, baseline: RunnableText | None, foreign: bool = False) -> "HostSession":
+    def open(
+        self,
+        program: RunnableText,
+        baseline: RunnableText | None,
+        foreign: bool = False,
+        given: Collection[str] = (),
+    ) -> "HostSession":
         """A session for this program. `foreign`: the baseline's text is someone else's, and has a process of its own.
+        `given`: the outputs that the program is given to write to, and does not return.
 
         Raises SandboxError, StorageError, GpuError.
         """
@@ -183,13 +208,14 @@ class HostRuntime:
             if one is not None:
                 one.await_ready()
         submission = Stand("submission", process, self._side, program)
-        null = Stand("null", self._own, self._side, RunnableText("null", ""))
+        null = Stand("null", self._own, self._side, _null(given))
+        returning = Stand("returning", self._own, self._side, _null(())) if given and baseline is not None else None
         other = Stand("baseline", beside or self._own, self._side, baseline) if baseline is not None else None
 
         def anew() -> Stand:
             return Stand("submission", self._started(), self._side, program)
 
-        return HostSession(self._side, submission, null, other, foreign, anew)
+        return HostSession(self._side, submission, null, returning, other, foreign, anew)
 
     def close(self) -> None:
         """End what waits for the next submission."""
@@ -222,12 +248,16 @@ class HostSession:
         side: HostSide,
         submission: Stand,
         null: Stand,
+        returning: Stand | None,
         baseline: Stand | None,
         foreign: bool,
         anew: Callable[[], Stand],
     ) -> None:
-        """`anew`: the same submission in another process."""
+        """`returning`: a null submission that returns all outputs, as the baseline does, where the other does not.
+        `anew`: the same submission in another process.
+        """
         self._side, self._submission, self._null, self._baseline = side, submission, null, baseline
+        self._returning = returning
         self._foreign, self._anew = foreign, anew
 
     @property
@@ -246,7 +276,7 @@ class HostSession:
             self._submission.prepare(call, run.time_limit_s)
             left_s = max(0.0, run.time_limit_s - (time.monotonic() - began_s))
             still = self._side.flush if run.quiet else _nothing
-            took_us = self._submission.run(inputs, run.poison, left_s, still)
+            took_us = self._submission.run(inputs, run.poison, left_s, still, call.late)
         except HostFaultError as failed:
             return RunOutcome({}, failed.fault, own_s=time.monotonic() - began_s)
         fault = self._submission.trespass() if run.look else None
@@ -260,6 +290,12 @@ class HostSession:
     def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the null submission takes for the same. Raises GpuError."""
         return self._timed(self._null, call, inputs)
+
+    def baseline_null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float | None:
+        """What a null submission takes that returns outputs as the baseline does, where the other does not. Raises
+        GpuError.
+        """
+        return None if self._returning is None else self._timed(self._returning, call, inputs)
 
     def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the baseline takes for the same. Raises GpuError, and HostFaultError where it is someone else's."""
@@ -285,7 +321,7 @@ class HostSession:
     def _timed(self, stand: Stand, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         try:
             stand.prepare(call, _OWN_S)
-            return stand.run(inputs, 0, _OWN_S, self._side.flush)
+            return stand.run(inputs, 0, _OWN_S, self._side.flush, call.late)
         except HostFaultError as failed:
             if stand is self._baseline and self._foreign:
                 raise
@@ -298,10 +334,17 @@ class HostSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end_submission()
-        self._null.close(end_process=False)
+        for own in (self._null, self._returning):
+            if own is not None:
+                own.close(end_process=False)
         if self._baseline is not None:
             self._baseline.close(end_process=self._foreign)
         self._side.clear()
+
+
+def _null(given: Collection[str]) -> RunnableText:
+    """The null submission, which returns all outputs but those that it is given."""
+    return RunnableText("null", "", call=ExtensionCall("", tuple(("t", name) for name in given)))
 
 
 def _nothing() -> None:

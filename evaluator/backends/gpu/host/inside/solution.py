@@ -61,7 +61,8 @@ class LoadedText:
         modules: PrebuiltModules,
         call: Sequence[Any] = (),
     ) -> None:
-        """`call`: of an extension, the function's name and what it is given, as `ExtensionCall` has it.
+        """`call`: of an extension, the function's name and what it is given, as `ExtensionCall` has it; of the null
+        submission, the outputs that it does not return.
 
         Raises whatever the texts raise, and UnfitTextError.
         """
@@ -83,6 +84,7 @@ class LoadedText:
         numbers = {**sizes, **scalars}
         if self._form == "null":
             # As much as an answer needs and no more: tensors of the right shapes, with anything in them.
+            self._returns_all_but([name for _, name in self._call[1]], tensors)
             made = [torch.zeros_like(one) for one in self._outputs]
             self._called, self._arguments = (lambda: made), []
             return "nothing"
