@@ -27,11 +27,11 @@ from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, Prebu
 from evaluator.backends.gpu.host.inside.solution import (
     LoadedText,
     Tensors,
-    UnfitTextError,
     forbid_building,
     line_of_text,
 )
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
+from evaluator.backends.model_binding import MisfitError
 
 _MESSAGE_CHARACTERS: Final = 500
 
@@ -119,7 +119,7 @@ def serve(channel: Channel, device: HostDevice) -> None:
 
 
 def _fault(error: BaseException) -> dict[str, Any]:
-    kind = "misfit" if isinstance(error, UnfitTextError) else "exception"
+    kind = "misfit" if isinstance(error, MisfitError) else "exception"
     if isinstance(error, NoCompilerError):
         kind = "no_compiler"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):

@@ -11,6 +11,7 @@ import torch
 
 from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules
 from evaluator.backends.gpu.host.inside.form import Form
+from evaluator.backends.model_binding import MisfitError, call_arguments, init_arguments, state_as_inputs
 
 TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
@@ -18,10 +19,6 @@ ENTRIES: Final = ("run", "solve", "solution")
 """Functions by which Triton's host code is called, as `stages.lift.triton.entry_points` has them."""
 SEED: Final = 42
 """What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
-
-
-class UnfitTextError(Exception):
-    """The submission does not fit the problem: the text says how."""
 
 
 def forbid_building() -> None:
@@ -64,7 +61,7 @@ class LoadedText:
         """`call`: of an extension, the function's name and what it is given, as `ExtensionCall` has it; of the null
         submission, the outputs that it does not return.
 
-        Raises whatever the texts raise, and UnfitTextError.
+        Raises whatever the texts raise, and MisfitError.
         """
         self._form, self._device, self._modules, self._call = form, device, modules, call
         self._reference = carried_out(reference, REFERENCE) if reference else None
@@ -72,14 +69,14 @@ class LoadedText:
         wanted = {"kernelbench": ("ModelNew",), "triton": ENTRIES}.get(form, ())
         self._entry = next((name for name in wanted if name in self._names), "")
         if wanted and not self._entry:
-            raise UnfitTextError(f"it defines no {wanted[0]}")
+            raise MisfitError(f"it defines no {wanted[0]}")
         self._called: Any = None
         self._arguments: list[Any] = []
         self._outputs: list[torch.Tensor] = []
 
     @torch.no_grad()
     def prepare(self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:
-        """Make it for these sizes; what is called, in words. Raises whatever it raises, and UnfitTextError."""
+        """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError."""
         self._outputs = list(tensors.outputs.values())
         numbers = {**sizes, **scalars}
         if self._form == "null":
@@ -108,19 +105,19 @@ class LoadedText:
 
     @torch.no_grad()
     def deliver(self, returned: Any) -> None:
-        """Copy what it returned to where the referee takes it. Raises UnfitTextError."""
+        """Copy what it returned to where the referee takes it. Raises MisfitError."""
         if not self._outputs:
             return
         found = list(returned) if isinstance(returned, list | tuple) else [returned]
         if len(found) != len(self._outputs):
-            raise UnfitTextError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
+            raise MisfitError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
         for at, (one, place) in enumerate(zip(found, self._outputs, strict=True)):
             if not isinstance(one, torch.Tensor):
-                raise UnfitTextError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
+                raise MisfitError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
             if one.dtype is not place.dtype:
-                raise UnfitTextError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
+                raise MisfitError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
             if one.shape != place.shape and not one.numel() == place.numel() == 1:
-                raise UnfitTextError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
+                raise MisfitError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
             place.copy_(one.reshape(place.shape))
 
     def _returns_all_but(self, given: Sequence[str], tensors: Tensors) -> None:
@@ -131,7 +128,7 @@ class LoadedText:
         name, wanted = self._call
         module = self._modules.only()
         if not hasattr(module, name):
-            raise UnfitTextError(f"the module has no function {name}")
+            raise MisfitError(f"the module has no function {name}")
         everything = {**tensors.inputs, **tensors.outputs}
 
         def value(kind: str, what: Any) -> Any:
@@ -152,9 +149,7 @@ class LoadedText:
         if self._reference is not None:
             set_sizes(self._reference, sizes)
             given = self._reference["get_init_inputs"]() if "get_init_inputs" in self._reference else []
-        args, kwargs = (given, {}) if not isinstance(given, dict) else ([], given)
-        if len(args) == 2 and isinstance(args[0], list | tuple) and isinstance(args[1], dict):
-            args, kwargs = args
+        args, kwargs = init_arguments(given)
         torch.manual_seed(SEED)
         made = self._names["ModelNew"](*args, **kwargs)
         return made.to(self._device) if isinstance(made, torch.nn.Module) else made
@@ -172,52 +167,12 @@ def set_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
             names[part[1]] = type(names[part[1]])(changed)
 
 
-def call_arguments(
-    function: Any, tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, float]
-) -> tuple[list[Any], list[str]]:
-    """What a function is called with, and the tensors among it: by name, and what has another name by order.
-
-    Raises UnfitTextError.
-    """
-    parameters = list(inspect.signature(function).parameters.values())
-    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        return list(tensors.values()), list(tensors)
-    plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    named = {one.name for one in plain}
-    free = [name for name in tensors if name not in named]
-    given: list[Any] = []
-    used: list[str] = []
-    for one in plain:
-        if one.name in tensors:
-            used.append(one.name)
-            given.append(tensors[one.name])
-        elif one.name in numbers:
-            given.append(numbers[one.name])
-        elif one.default is not one.empty:
-            given.append(one.default)
-        elif free:
-            used.append(free[0])
-            given.append(tensors[free.pop(0)])
-        else:
-            raise UnfitTextError(f"it takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
-    return given, used
-
-
 def share_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
-    """Let the model's parameters and buffers be inputs of the problem: by name, the others by shape, in order."""
+    """Let the model's parameters and buffers be inputs of the problem."""
     if not isinstance(model, torch.nn.Module):
         return
-    left = dict(inputs)
-    bound: set[str] = set()
-    for by_name in (True, False):
-        for name, one in (*model.named_parameters(), *model.named_buffers()):
-            plain = re.sub(r"[^A-Za-z0-9]", "_", name)
-            for other, tensor in left.items():
-                fits = one.numel() == tensor.numel() and one.dtype is tensor.dtype
-                if name not in bound and fits and (other == plain if by_name else one.shape == tensor.shape):
-                    one.data = left.pop(other).view(one.shape)
-                    bound.add(name)
-                    break
+    for one, name, shape in state_as_inputs((*model.named_parameters(), *model.named_buffers()), inputs):
+        one.data = inputs[name].view(shape)
 
 
 def line_of_text(error: BaseException) -> int | None:
