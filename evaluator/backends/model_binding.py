@@ -52,7 +52,8 @@ def call_arguments(
             used.append(free[0])
             given.append(tensors[free.pop(0)])
         else:
-            raise MisfitError(f"it takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
+            called = getattr(function, "__name__", "it")
+            raise MisfitError(f"{called} takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
     return given, used
 
 

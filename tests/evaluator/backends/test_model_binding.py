@@ -36,7 +36,7 @@ def test_arguments_are_bound_by_name_and_then_in_order():
         ["weight", "x"],
     )
     assert call_arguments(lambda *all_of_them: None, tensors, {}) == ([1, 2], ["x", "weight"])
-    with pytest.raises(MisfitError, match="it takes 'more', and the problem has x, weight"):
+    with pytest.raises(MisfitError, match="takes 'more', and the problem has x, weight"):
         call_arguments(lambda x, weight, more: None, tensors, {})
 
 
