@@ -168,6 +168,8 @@ class SubmissionCall:
     sizes: Mapping[str, int]
     scalars: Mapping[str, float]
     tensors: tuple[CallTensor, ...]
+    reference: str = ""
+    """The file that states the problem as these sizes have it, where it says how a model is made."""
     late: bool = field(default=False, compare=False)
     """Whether its inputs are written when the clock runs already, so that nothing can begin before it."""
 

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "evaluator"))
 from host_tier import host_toolbox
 
 from common.contract import Settings, Status, Submission
+from evaluator.foreign.loading import foreign_problem
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.sandbox.host.task_group import TaskGroup
 
@@ -93,3 +94,47 @@ def test_the_corpus_says_what_each_file_tries():
         assert head.keys() >= {"problem", "attack", "expect", "because"}, name
         assert ENDS.issuperset(head["expect"].split("|")), name
         assert head["expect"] in ("passed", "unsupported") or not name.startswith("honest"), name
+
+
+REFERENCE = """
+import torch
+import torch.nn as nn
+
+batch = 16
+features = 64
+outputs = 48
+given = [features, outputs]
+
+class Model(nn.Module):
+    def __init__(self, many, others):
+        super().__init__()
+        self.linear = nn.Linear(many, others)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+def get_inputs():
+    return [torch.randn(batch, features)]
+
+def get_init_inputs():
+    return given
+"""
+
+
+def test_a_model_is_made_as_the_problems_file_makes_it_at_each_of_its_sizes(toolbox):
+    """What follows from the file's numbers has other values too, here the list that `get_init_inputs` returns."""
+    source = REFERENCE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+    settings = Settings(
+        host_tier="always",
+        verification="quick",
+        timing=False,
+        estimate_for=None,
+        other_sizes="required",
+    )
+    with foreign_problem(
+        REFERENCE.encode(), "linear.py", toolbox.sandbox, toolbox.cache, other_sizes="required"
+    ) as problem:
+        submission = Submission(problem=problem.id, source=source, dialect="kernelbench", settings=settings)
+        verdict = evaluate(submission, toolbox, problem=problem)
+    assert verdict.status is Status.PASSED, verdict.message
+    assert len({tuple(trial.sizes.items()) for trial in verdict.correctness.trials}) > 2

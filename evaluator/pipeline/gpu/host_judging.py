@@ -4,11 +4,10 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import replace
 
-from common.contract import Phase, form_of
+from common.contract import Phase
 from evaluator.backends.gpu.host.process import HostFaultError, RunnableText
 from evaluator.backends.gpu.host.session import HostRuntime, HostSession
 from evaluator.backends.peaks import peaks_of
-from evaluator.foreign.learning import origins
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
 from evaluator.pipeline.referee import HostRequest, HostResult, Stopwatch
@@ -48,9 +47,8 @@ def judge_host(
     rng = make_rng(int(generator.integers(1 << 62)))
     clock = Stopwatch()
     plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
-    reference = _reference(problem)
-    compared = baseline_of(problem, reference) if settings.timing else None
-    program = RunnableText(request.form, request.text, reference, request.libraries, request.call)
+    compared = baseline_of(problem, plan.stated) if settings.timing else None
+    program = RunnableText(request.form, request.text, request.libraries, request.call)
     with (
         (turns or GpuTurns(None)).job() as turn,
         runtime.open(program, compared, foreign=bool(problem.origin), given=_given_outputs(request)) as session,
@@ -149,17 +147,13 @@ def _given_outputs(request: HostRequest) -> frozenset[str]:
     return outputs if binding is None else outputs & {*binding.names, *binding.keywords}
 
 
-def _reference(problem: Problem) -> str:
-    """The file that states the problem, where it says how a model is made; else nothing."""
-    text = origins.load(problem.origin).text if problem.origin else b""
-    return text.decode() if text and form_of(text) == "kernelbench" else ""
-
-
 def baseline_of(problem: Problem, reference: str) -> RunnableText | None:
-    """PyTorch's own way to solve a problem, as a program like a submission's; None where there is none."""
+    """PyTorch's own way to solve a problem, as a program like a submission's; None where there is none.
+
+    `reference`: the file that states the problem, where that says how a model is made.
+    """
     if problem.origin:
-        text = f"{reference}\nModelNew = Model\n"
-        return RunnableText("kernelbench", text, reference) if reference else None
+        return RunnableText("kernelbench", "") if reference else None
     names = [*(one.name for one in problem.inputs), *problem.example_sizes[0], *(one.name for one in problem.scalars)]
     return RunnableText(
         "kernelbench",

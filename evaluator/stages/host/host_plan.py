@@ -2,19 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from common.contract import Phase, Status
 from common.launch_plan import LaunchPlan
 from evaluator.backends.session import CallTensor, SubmissionCall
 from evaluator.errors import Ruling
+from evaluator.foreign.inside.numbers_in_text import text_at
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
+from evaluator.stages.lift.extension.model_numbers import text_of
 
 
 @dataclass(frozen=True)
 class HostPlan(CheckedPlan):
     """A plan without steps: what the session is asked for is a call."""
+
+    @cached_property
+    def stated(self) -> str:
+        """The file that states the problem, where it says how a model is made; else nothing."""
+        return text_of(self.problem)
 
     def at(
         self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
@@ -39,7 +47,8 @@ class HostPlan(CheckedPlan):
             for one in buffers
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
-        return SizedPlan(buffers, (), SubmissionCall(dict(sizes), numbers, tensors))
+        reference = text_at(self.stated, sizes) if self.stated else ""
+        return SizedPlan(buffers, (), SubmissionCall(dict(sizes), numbers, tensors, reference))
 
 
 def host_plan(problem: Problem, arch: str, source_lines: int) -> HostPlan:

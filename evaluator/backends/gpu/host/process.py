@@ -40,8 +40,6 @@ class RunnableText:
 
     form: Form
     text: str
-    reference: str = ""
-    """The file that states the problem, where it says how a model is made."""
     libraries: tuple[BuiltLibrary, ...] = ()
     call: ExtensionCall | None = None
     """Of an extension alone."""
@@ -102,7 +100,7 @@ class HostProcess:
             "libraries": [(one.key, one.name, len(one.content)) for one in program.libraries],
             "call": [] if program.call is None else [program.call.function, program.call.arguments],
         }
-        texts = program.text.encode(), program.reference.encode(), held
+        texts = program.text.encode(), held
         with contextlib.ExitStack() as files:
             self._ask(order, time_s, [files.enter_context(_file(one)) for one in texts])
 

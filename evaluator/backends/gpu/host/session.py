@@ -80,7 +80,12 @@ class Stand:
             (one.name, one.role, str(one.dtype), one.shape, place.offset, place.size_bytes)
             for one, place in zip(call.tensors, where.places, strict=True)
         ]
-        order = {"sizes": dict(call.sizes), "scalars": dict(call.scalars), "tensors": tensors}
+        order = {
+            "sizes": dict(call.sizes),
+            "scalars": dict(call.scalars),
+            "tensors": tensors,
+            "reference": call.reference,
+        }
         self._side.synchronize()
         self.entry = self._process.prepare(self._name, order, time_s)
         self._prepared, self._where = call, where

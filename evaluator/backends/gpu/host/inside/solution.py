@@ -1,7 +1,6 @@
 """A submission's Python text in its own process: carried out, made for a set of sizes, and called on tensors."""
 
 import inspect
-import re
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,30 +52,33 @@ class LoadedText:
         self,
         form: Form,
         text: str,
-        reference: str,
         device: torch.device,
         modules: PrebuiltModules,
         call: Sequence[Any] = (),
     ) -> None:
-        """`call`: of an extension, the function's name and what it is given, as `ExtensionCall` has it; of the null
-        submission, the outputs that it does not return.
+        """`text`: empty for a baseline that the problem's own file is. `call`: of an extension, the function's name
+        and what it is given, as `ExtensionCall` has it; of the null submission, the outputs that it does not return.
 
         Raises whatever the texts raise, and MisfitError.
         """
         self._form, self._device, self._modules, self._call = form, device, modules, call
-        self._reference = carried_out(reference, REFERENCE) if reference else None
         self._names = carried_out(text, TEXT) if text and form != "torch-extension" else {}
         wanted = {"kernelbench": ("ModelNew",), "triton": ENTRIES}.get(form, ())
         self._entry = next((name for name in wanted if name in self._names), "")
-        if wanted and not self._entry:
+        if text and wanted and not self._entry:
             raise MisfitError(f"it defines no {wanted[0]}")
         self._called: Any = None
         self._arguments: list[Any] = []
         self._outputs: list[torch.Tensor] = []
 
     @torch.no_grad()
-    def prepare(self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:
-        """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError."""
+    def prepare(
+        self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float], reference: str = ""
+    ) -> str:
+        """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError.
+
+        `reference`: the file that states the problem, at these sizes, where it says how a model is made.
+        """
         self._outputs = list(tensors.outputs.values())
         numbers = {**sizes, **scalars}
         if self._form == "null":
@@ -93,7 +95,7 @@ class LoadedText:
             return _in_words(self._entry, self._called)
         if self._form == "torch-extension":
             return self._extension(tensors, numbers)
-        self._called = self._model(sizes)
+        self._called = self._model(reference)
         self._arguments, used = call_arguments(self._called.forward, tensors.inputs, numbers)
         share_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
         return _in_words("ModelNew.forward", self._called.forward)
@@ -144,27 +146,12 @@ class LoadedText:
         self._returns_all_but([what for _, what in wanted if isinstance(what, str)], tensors)
         return f"{name}({', '.join(str(what) for _, what in wanted)})"
 
-    def _model(self, sizes: Mapping[str, int]) -> torch.nn.Module:
-        given: Any = []
-        if self._reference is not None:
-            set_sizes(self._reference, sizes)
-            given = self._reference["get_init_inputs"]() if "get_init_inputs" in self._reference else []
-        args, kwargs = init_arguments(given)
+    def _model(self, reference: str) -> torch.nn.Module:
+        stated = carried_out(reference, REFERENCE) if reference else {}
+        args, kwargs = init_arguments(stated["get_init_inputs"]() if "get_init_inputs" in stated else [])
         torch.manual_seed(SEED)
-        made = self._names["ModelNew"](*args, **kwargs)
+        made = (self._names["ModelNew"] if self._names else stated["Model"])(*args, **kwargs)
         return made.to(self._device) if isinstance(made, torch.nn.Module) else made
-
-
-def set_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
-    """Give the constants at the top of a file these values."""
-    for name, value in sizes.items():
-        part = re.fullmatch(r"(.*)_(\d)", name)
-        if name in names:
-            names[name] = value
-        elif part and isinstance(names.get(part[1]), tuple | list) and int(part[2]) < len(names[part[1]]):
-            changed = list(names[part[1]])
-            changed[int(part[2])] = value
-            names[part[1]] = type(names[part[1]])(changed)
 
 
 def share_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
