@@ -88,7 +88,7 @@ def _given(tree: ast.Module) -> dict[str, ast.expr]:
     return {name: _followed(value, own) for name, value in values.items()}
 
 
-def _assigned_once(scope: ast.Module | ast.FunctionDef) -> dict[str, ast.expr]:
+def _assigned_once(scope: ast.Module | ast.FunctionDef | ast.ClassDef) -> dict[str, ast.expr]:
     """What the scope gives each name that it gives one thing, and changes nowhere."""
     nodes = list(_of_scope(scope.body))
     stored = Counter(one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
