@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Barrier
 from typing import Literal, Self
 
+from benchmarks._support.one_gpu import one_gpu
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.backends.gpu.device.health import why_not
 from evaluator.pipeline.pipeline import evaluate
@@ -75,7 +76,7 @@ class Graders:
         self.settings = MachineSettings(
             Path(self._folder.name),
             sandbox=MachineSettings.from_environment().sandbox,
-            gpu=os.environ.get("ASSAY_GPU", ""),
+            gpu=one_gpu() if backend == "gpu" else "",
             jobs_per_runner=jobs_per_runner,
             runners_ahead=runners_ahead,
             referee_idle_s=120.0,

@@ -90,6 +90,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, help="stop after so long; a later call goes on")
     parser.add_argument("--last", action="store_true", help="keep time for the last measurement, however far it got")
     parser.add_argument("--simulator", action="store_true", help="in small, on a CPU")
+    parser.add_argument("--evaluator-gpus", default="", help="such as 1,2,3; the models then have the first alone")
     parser.add_argument("--figures", action="store_true", help="only the figures of what is there")
     parser.add_argument("--device", default="", help="with --figures: what it ran on")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings")
@@ -124,7 +125,7 @@ class TimedTrial(ABC):
         """Start an evaluator and do what is left, until the time is up; or, with `--figures`, only save."""
         if not self.given.figures:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with served(self.given.workers, settings=AT_A_RATE if self.cuda else {}) as service:
+            with served(self.given.workers, settings=self._evaluator()) as service:
                 self.url = service.url
                 try:
                     self.run()
@@ -132,6 +133,14 @@ class TimedTrial(ABC):
                     print(f"Stopped: {late} The same command goes on.", flush=True)
             self.keep()
         self.save(quiet=False)
+
+    def _evaluator(self) -> dict[str, str]:
+        """The evaluator's environment. Where it has GPUs of its own, this process and its children lose them."""
+        found = dict(AT_A_RATE) if self.cuda else {}
+        if self.given.evaluator_gpus:
+            found["ASSAY_GPU"] = self.given.evaluator_gpus
+            os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+        return found
 
     def config_of(self, *more: str) -> TrainingConfig:
         """The configuration, with other settings too."""

@@ -27,6 +27,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import RESULTS, save
 from common.contract import Settings, Submission
 from evaluator.backends.gpu.device.health import gpus
@@ -84,7 +85,7 @@ class _Case:
 def _case(path: Path, data: Path) -> _Case:
     source = path.read_bytes()
     head = dict(re.findall(r"^// (problem|flags): (.*?)\r?$", source.decode(), re.MULTILINE))
-    toolbox = Toolbox(MachineSettings(data))
+    toolbox = Toolbox(MachineSettings(data, gpu=one_gpu()))
     settings = Settings(timing=False, estimate_for=None, arch="sm_90", flags=tuple(head.get("flags", "").split()))
     submission = Submission(problem=head["problem"], source=source.decode(), backend="sim", settings=settings)
     problem = find_problem(head["problem"])

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import save
 from common.contract import BaselineName, Settings, Submission, Verdict
 from evaluator.errors import AssayError
@@ -170,7 +171,7 @@ def main() -> None:
         save(name, _figures(rows, compared), goals, versions, device=device, details=details, quiet=quiet)
 
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        toolbox = Toolbox(MachineSettings(Path(folder), referee_idle_s=60))
+        toolbox = Toolbox(MachineSettings(Path(folder), gpu=one_gpu(), referee_idle_s=60))
         pid = 0
         if asked.backend == "gpu":
             assert toolbox.gpu is not None, "no GPU can be used here"

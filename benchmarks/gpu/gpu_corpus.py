@@ -27,6 +27,7 @@ import corpus
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import RESULTS, save
 from common.contract import Status, Verdict
 from evaluator.pipeline.toolbox import Toolbox
@@ -178,8 +179,8 @@ def _run(until_s: float, workers: int, simulated: dict[str, Row]) -> dict[str, A
         (single / "cache").mkdir()
         (reusing / "cache").symlink_to(single / "cache")
         settings = {
-            "single": MachineSettings(single, referee_idle_s=300),
-            "reused": MachineSettings(reusing, referee_idle_s=300, jobs_per_runner=32),
+            "single": MachineSettings(single, gpu=one_gpu(), referee_idle_s=300),
+            "reused": MachineSettings(reusing, gpu=one_gpu(), referee_idle_s=300, jobs_per_runner=32),
         }
         here = {name: Toolbox(chosen) for name, chosen in settings.items()}
         if here["single"].gpu is None or here["reused"].gpu is None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks._support.one_gpu import one_gpu
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
@@ -194,7 +195,7 @@ def main() -> None:
 
             toolbox: Toolbox = host_toolbox(Path(folder))
         else:
-            toolbox = Toolbox(MachineSettings(Path(folder), host_tier="on"))
+            toolbox = Toolbox(MachineSettings(Path(folder), gpu=one_gpu(), host_tier="on"))
         bench = Bench(toolbox, wanted.seconds, wanted.stand_in)
         found: dict[str, list[Row]] = {}
         for name in [wanted.only] if wanted.only else list(_PARTS):

@@ -10,7 +10,6 @@ it.
 """
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -29,6 +28,9 @@ from rich.console import Console
 from rich.table import Table
 from test_solve_files import FILES, WRONG, header
 
+from benchmarks._support.built_solve import BuiltError, called_as, shared_library
+from benchmarks._support.call_solve import c_argument, entry_of
+from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission
 from evaluator.pipeline.build import build
@@ -37,23 +39,11 @@ from evaluator.pipeline.stage_values import SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem
 from evaluator.settings import MachineSettings
-from evaluator.stages.lift.binding import bind, call_values
-from evaluator.stages.lift.dialects import entry_function
-from evaluator.stages.lift.host_program import HostBuild
+from evaluator.stages.lift.binding import call_values
 
 _TIMED, _WARM_UPS = 30, 5
 _L2_BYTES = 256 << 20
 """More than any L2 holds: written between two timed calls."""
-_C_TYPES = {
-    ("f", 4): ctypes.c_float,
-    ("f", 8): ctypes.c_double,
-    ("b", 1): ctypes.c_bool,
-    **{("i", size): kind for size, kind in ((1, ctypes.c_int8), (2, ctypes.c_int16), (4, ctypes.c_int32))},
-    **{("u", size): kind for size, kind in ((1, ctypes.c_uint8), (2, ctypes.c_uint16), (4, ctypes.c_uint32))},
-    ("c", 1): ctypes.c_char,
-    ("i", 8): ctypes.c_int64,
-    ("u", 8): ctypes.c_uint64,
-}
 _MAY_DIFFER = 0.25
 """Share by which the replayed and the built form's times may differ before a row is said to be unlike."""
 
@@ -73,20 +63,15 @@ def _prepare(case: tuple[str, str, bool], toolbox: Toolbox, arch: str, folder: P
     problem = find_problem(header(source)["problem"])
     task: Row = {"name": name, "problem": problem.id, "right": right}
     build(SubmittedSource(problem, source.encode(), None, Settings(), arch, None), toolbox)
-    entry = entry_function(source)
-    assert entry is not None
-    host = HostBuild(source, entry, Settings(), arch, toolbox.toolchain, toolbox.sandbox, toolbox.cache)
-    signature = host.program().signature
-    task["entry"] = entry.name
-    task["binding"] = bind(problem, entry, signature).names
-    task["parameters"] = [one.model_dump() for one in signature.parameters]
-    text, library = folder / f"{name.split()[0]}_{right}.cu", folder / f"{name.split()[0]}_{right}.so"
-    text.write_text(source)
-    options = ["-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC"]
+    call = called_as(source, problem, toolbox, arch)
+    task["entry"] = call.entry.name
+    task["binding"] = call.binding.names
+    task["parameters"] = [one.model_dump() for one in call.parameters]
     began_s = time.monotonic()
-    built = subprocess.run(["nvcc", *options, "-o", library, text], capture_output=True, text=True, timeout=200)
-    if built.returncode:
-        return {**task, "why": built.stderr[-2000:]}
+    try:
+        library = shared_library(source, f"{name.split()[0]}_{right}", toolbox.toolchain, arch, folder)
+    except BuiltError as failed:
+        return {**task, "why": str(failed)}
     return {**task, "library": str(library), "build_s": round(time.monotonic() - began_s, 2)}
 
 
@@ -100,8 +85,7 @@ def _called(task: Row) -> Row:
     from evaluator.stages.verify.comparison import compare_output
 
     problem = find_problem(task["problem"])
-    function = getattr(ctypes.CDLL(task["library"]), task["entry"])
-    function.restype = None
+    function = entry_of(task["library"], task["entry"])
     parameters = [HostParameter.model_validate(one) for one in task["parameters"]]
     rng = TorchRng(1234, "cuda")
 
@@ -112,15 +96,10 @@ def _called(task: Row) -> Row:
             for one in problem.outputs
         }
         ordered = [{**inputs, **outputs}[one.name] for one in (*problem.inputs, *problem.outputs)]
-        arguments: list[Any] = []
+        addresses = [tensor.data_ptr() for tensor in ordered]
         values = call_values(problem, task["binding"], parameters, sizes, {})
-        for value, parameter in zip(values, parameters, strict=True):
-            kind, _, said = value.partition(" ")
-            if kind == "p":
-                arguments.append(ctypes.c_void_p(ordered[int(said)].data_ptr()))
-            else:
-                number = float(said) if kind == "f" else int(said)
-                arguments.append(_C_TYPES[parameter.kind, parameter.bytes](number))
+        pairs = zip(values, parameters, strict=True)
+        arguments = [c_argument(value, one.kind, one.bytes, addresses) for value, one in pairs]
         torch.cuda.synchronize()
         return inputs, outputs, arguments
 
@@ -204,7 +183,7 @@ def main() -> None:
     until_s = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="assay-") as named:
         folder = Path(named)
-        toolbox = Toolbox(MachineSettings(folder / "data", jobs_per_runner=1, referee_idle_s=300))
+        toolbox = Toolbox(MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=300))
         try:
             rows, device = _measured(toolbox, folder, until_s, options.only)
         finally:

@@ -4,7 +4,9 @@
 
 CPU seconds of all processes, each time with nothing in a cache of ours. `plain` is `torch.utils.cpp_extension` with
 ninja in a process of its own, without the import of PyTorch; `host` the objects and the link of the host tier;
-`lifted` the program that records, its kernels among it. `lean` is lifting of texts that use no half precision.
+`ways` says how each unit of it was compiled, and `detours` why not quicker. Preparing PyTorch's headers is not among
+it (`prepare_s`). `lifted` is the program that records, its kernels among it; `lean` lifting of texts that use no half
+precision.
 Nothing is run, so no GPU is needed. Without a PyTorch that is built for CUDA nothing is linked, and `plain` and
 `host` are measured as far as their object files (`linked` says which).
 """
@@ -150,10 +152,12 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) ->
         return None
     (one,) = texts
     text = ExtensionText("extension", one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)
-    fresh = Cache(folder / "cache", 1 << 30)
+    fresh = Cache(folder.parent / "cache", 1 << 30)
     plain_s, linked = plain(text, torch, folder, toolbox.toolchain.nvcc)
     sandbox = MeteredSandbox(toolbox.sandbox)
     build = ExtensionBuild(text, Settings(), _ARCH, torch, toolbox.toolchain, sandbox, fresh)
+    # Once for each compiler, PyTorch and set of flags, and they stay.
+    prepare_s = sandbox.cpu_s(build.prepare)
     work: Callable[[], object] = build.library if linked else lambda: [build.compiled(name) for name in text.units()]
     host_s = sandbox.cpu_s(work)
     code = solution.host_code()
@@ -173,6 +177,9 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) ->
         "host_s": round(host_s, 2),
         "lifted_s": round(lifted_s, 2),
         "linked": linked,
+        "prepare_s": round(prepare_s, 2),
+        "ways": build.ways,
+        "detours": build.detours,
         "lean": not _HALF.search(code.text),
     }
 

@@ -25,7 +25,9 @@ _CAUSES: Final = (
     ("theirs", r"No such file", "a header of its own that its file does not bring"),
     ("theirs", r"There is no function", "no function that is to be called"),
     ("theirs", r"launches nothing", "it launches nothing"),
-    ("wrong", r"^kernel\.(?:cu|py):|is no Python", "it does not compile"),
+    ("wrong", r"^kernel\.(?:cu|py):|is no Python|Triton does not compile", "it does not compile"),
+    ("wrong", r"raises an exception.*(?:bf|float)16", "it takes 16-bit types alone, and the problem has float32"),
+    ("wrong", r"does not give the outputs|returns a tensor of", "it returns something else than the outputs"),
     ("wrong", r"ModelNew fails|threw an exception|raises an exception", "its own Python or host code fails"),
     ("misfit", r"takes .* and .* has|does not fit", "its parameters are not those of the problem"),
 )

@@ -13,12 +13,12 @@ texts is saved in the results.
 
 import argparse
 import json
-import multiprocessing
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -27,12 +27,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._support.record import save
+from benchmarks._support.worker_process import WorkerLostError, WorkerProcess, served
 from benchmarks.grading.public_causes import cause_of
 from common.contract import Settings, Submission, Verdict, foreign_problem_id
 from evaluator.foreign.calibration import Calibration, OutputTolerance, derived_relative
+from evaluator.foreign.description import Description
 from evaluator.foreign.learning import File, Known, stated_problem
-from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError, ReferenceTooLargeError
+from evaluator.foreign.reference import (
+    ReferenceProcess,
+    ReferenceRefusedError,
+    ReferenceTooLargeError,
+    usual_room,
+)
 from evaluator.foreign.sizes import VariedSizes, afforded, shapes_as_stated, sizes_in_words
+from evaluator.foreign.zygote import ReferenceRoom
 from evaluator.pipeline.grading_job import Preparation
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.toolbox import Toolbox
@@ -45,34 +53,84 @@ _LIMIT_S: Final = 120.0
 """Of one pair, what the problem's file has to be asked included."""
 _MOST_WORK: Final = 1 << 30
 """Operators of a file above which it is described at smaller sizes, as where a problem is learned."""
-_JUDGED: Final = ("passed", "incorrect", "runtime_error", "rejected")
 _CANNOT: Final = ("theirs", "wrong", "problem", "machine")
 """Whose doing it is where a solution is not lifted through no fault of the recorder's."""
 
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class AsStated:
+    """Up to what a problem is judged at the sizes that its file states, whatever the simulator affords."""
+
+    work: int
+    """Operations of one answer."""
+    tensor_bytes: int
+    """Of all inputs, and of all outputs."""
+
+    @property
+    def room(self) -> ReferenceRoom:
+        """In which what is more is refused before it is carried out."""
+        return replace(usual_room(), input_bytes=self.tensor_bytes, output_bytes=self.tensor_bytes, work=self.work)
+
+
 @contextmanager
-def problem_in(text: bytes, toolbox: Toolbox) -> Iterator[Problem]:
-    """The problem that a file states, described and not calibrated. Raises ReferenceRefusedError."""
-    process = ReferenceProcess(toolbox.sandbox, text, "problem.py")
-    process.grant(_LIMIT_S)
+def problem_in(text: bytes, toolbox: Toolbox, as_stated: AsStated | None = None) -> Iterator[Problem]:
+    """The problem that a file states, described and not calibrated, at sizes that the simulator affords.
+
+    `as_stated`: for a GPU; the sizes count as the problem's own then, and of its distributions there are two, since
+    an answer may take seconds. Raises ReferenceRefusedError.
+    """
+    file, described = _opened(text, toolbox, as_stated)
     try:
-        file = File(process, text, foreign_problem_id("problem.py", text))
-        file.most_work = _MOST_WORK
-        described = afforded(file.described)
-        try:
-            stated = file.described({})
-            too_large = "" if stated.sizes == described.sizes else sizes_in_words(stated.sizes)
-        except ReferenceTooLargeError as refused:
-            too_large = sizes_in_words({one: refused.constants.get(one, 0) for one in described.sizes})
         file.remember(described)
-        allowed = [derived_relative(facts, described) for facts in described.outputs]
-        calibration = Calibration(tuple(OutputTolerance(one, one, 0.0) for one in allowed), {})
-        varied = VariedSizes({}, shapes_as_stated(described))
-        yield stated_problem(file, Known(described, calibration, (), (), varied, too_large=too_large), "reported")
+        known = _known(described)
+        if as_stated is None:
+            known = replace(known, too_large=_too_large(file, described))
+        problem = stated_problem(file, known, "reported")
+        if as_stated is not None:
+            left_out = tuple(one.name for one in problem.distributions[2:])
+            problem = stated_problem(file, replace(known, left_out=left_out), "reported")
+        yield problem
     finally:
+        file.process.close()
+
+
+def _opened(text: bytes, toolbox: Toolbox, as_stated: AsStated | None) -> tuple[File, Description]:
+    """The file in its process, which the caller closes, and its description. Raises ReferenceRefusedError."""
+    room = as_stated.room if as_stated else None
+    process = ReferenceProcess(toolbox.sandbox, text, "problem.py", toolbox.cancel_token, room)
+    process.grant(_LIMIT_S)
+    file = File(process, text, foreign_problem_id("problem.py", text))
+    try:
+        if as_stated:
+            with suppress(ReferenceTooLargeError):
+                return file, file.described({})
+        file.most_work = _MOST_WORK
+        return file, afforded(file.described)
+    except ReferenceTooLargeError:
         process.close()
+        if as_stated is None:
+            raise
+    except BaseException:
+        process.close()
+        raise
+    return _opened(text, toolbox, None)  # it cannot be made as small as that
+
+
+def _known(described: Description) -> Known:
+    allowed = [derived_relative(facts, described) for facts in described.outputs]
+    calibration = Calibration(tuple(OutputTolerance(one, one, 0.0) for one in allowed), {})
+    return Known(described, calibration, (), (), VariedSizes({}, shapes_as_stated(described)))
+
+
+def _too_large(file: File, described: Description) -> str:
+    """The file's own sizes in words, where it is described at others."""
+    try:
+        stated = file.described({})
+    except ReferenceTooLargeError as refused:
+        return sizes_in_words({one: refused.constants.get(one, 0) for one in described.sizes})
+    return "" if stated.sizes == described.sizes else sizes_in_words(stated.sizes)
 
 
 def graded(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:
@@ -83,15 +141,16 @@ def graded(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:
             settings = Settings(verification="quick", timing=False, estimate_for=None)
             submission = Submission(problem=problem.id, source=source, backend="sim", settings=settings)
             if not lift_only:
-                return _row(evaluate(submission, toolbox, problem=problem))
+                return row_of(evaluate(submission, toolbox, problem=problem))
             found = prepare(submission, problem, toolbox, toolbox.referee(submission))
             done = {"status": "recorded", "phase": "launch", "lifted": True, "message": ""}
-            return done if isinstance(found, Preparation) else _row(found)
+            return done if isinstance(found, Preparation) else row_of(found)
     except ReferenceRefusedError as refusal:
         return {"status": "no_problem", "phase": "problem", "lifted": False, "message": str(refusal)}
 
 
-def _row(verdict: Verdict) -> Row:
+def row_of(verdict: Verdict) -> Row:
+    """What a row says of a verdict."""
     compiled, seen = verdict.compile, verdict.correctness
     errors = [one.text[:200] for one in compiled.diagnostics if one.severity == "error"] if compiled else []
     return {
@@ -108,8 +167,7 @@ def _row(verdict: Verdict) -> Row:
 def _worker(work: Connection, lift_only: bool) -> None:
     """Grade the folders that come through this pipe, one after another."""
     toolbox = Toolbox(MachineSettings.from_environment())
-    while (place := work.recv()) is not None:
-        work.send(_row_of(Path(place), toolbox, lift_only))
+    served(work, lambda place: iter([_row_of(Path(place), toolbox, lift_only)]))
 
 
 def _row_of(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:
@@ -119,46 +177,28 @@ def _row_of(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:
         return {"status": "internal_error", "lifted": False, "phase": "?", "message": repr(error)}
 
 
-class _Grader:
-    """A process that grades, made anew after one that had to be ended."""
+def _graded_by(worker: WorkerProcess, place: Path) -> Row:
+    """The row of the pair in this folder, as far as a worker gets."""
+    began_s = time.monotonic()
+    row = known_of(place)
+    try:
+        for part in worker.parts(str(place), _LIMIT_S):
+            row |= part
+    except WorkerLostError as lost:
+        row |= {"status": "not_done", "phase": "?", "lifted": False, "message": str(lost)}
+    return {**row, "seconds": round(time.monotonic() - began_s, 1)}
 
-    def __init__(self, lift_only: bool) -> None:
-        self._lift_only = lift_only
-        self._context = multiprocessing.get_context("spawn")
-        self._process: Any = None
 
-    def row(self, place: Path) -> Row:
-        if self._process is None or not self._process.is_alive():
-            self._pipe, other = self._context.Pipe()
-            self._process = self._context.Process(target=_worker, args=(other, self._lift_only))
-            self._process.start()
-        began_s = time.monotonic()
-        pair = json.loads((place / "pair.json").read_text())
-        row: Row = {
-            "name": pair["name"],
-            "form": pair["form"],
-            "claimed": pair["claimed"],
-            "reviewed": pair["reviewed"],
-        }
-        self._pipe.send(str(place))
-        if self._pipe.poll(_LIMIT_S):
-            row |= self._pipe.recv()
-        else:
-            self._process.terminate()
-            self._process.join()
-            row |= {"status": "not_done", "phase": "?", "lifted": False, "message": f"not done in {_LIMIT_S:.0f} s"}
-        return {**row, "seconds": round(time.monotonic() - began_s, 1)}
-
-    def end(self) -> None:
-        if self._process is not None and self._process.is_alive():
-            self._pipe.send(None)
-            self._process.join(10)
+def known_of(place: Path) -> Row:
+    """What the list says of the pair in this folder."""
+    pair = json.loads((place / "pair.json").read_text())
+    return {name: pair[name] for name in ("name", "form", "claimed", "reviewed")}
 
 
 def _false(row: Row) -> bool:
     """Whether the verdict contradicts what is known of the solution."""
     known = (row["reviewed"] or row["claimed"]).split(" ")[0].rstrip(":,.")
-    if not known or row["status"] not in _JUDGED:
+    if not known or cause_of(row)[0] != "judged":
         return False
     return (known == "right") != (row["status"] == "passed")
 
@@ -239,19 +279,19 @@ def main() -> None:
     places = [one for one in places if not asked.only or any(text in one.name for text in asked.only)]
     rows = _kept(asked.folder)
     until_s = time.monotonic() + asked.seconds
-    grader = _Grader(asked.lift_only)
+    worker = WorkerProcess(_worker, asked.lift_only)
     try:
         for place in places:
             if place.name in rows or time.monotonic() > until_s:
                 continue
-            row = rows[place.name] = grader.row(place)
+            row = rows[place.name] = _graded_by(worker, place)
             with (asked.folder / _ROWS).open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(
                 f"{row['seconds']:6.1f} s  {row['name']:44} {row['status']:18} {row['message'][:150]!r}", flush=True
             )
     finally:
-        grader.end()
+        worker.end()
     chosen = [rows[place.name] for place in places if place.name in rows]
     raise SystemExit(not _report(chosen, len(places)))
 

@@ -26,6 +26,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import RESULTS, save
 from common.contract import Settings, Submission
 from evaluator.pipeline.pipeline import evaluate
@@ -106,7 +107,8 @@ def _as_it_must(case: _Case, status: str, hazards: list[str]) -> bool:
 def _run(cases: list[_Case], backend: str, workers: int, until_s: float) -> tuple[list[Row], str]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        machine = MachineSettings(Path(folder), referee_idle_s=300)
+        gpu = one_gpu() if backend == "gpu" else ""
+        machine = MachineSettings(Path(folder), gpu=gpu, referee_idle_s=300)
         toolbox = Toolbox(machine)
         if backend == "gpu" and toolbox.gpu is None:
             raise SystemExit("There is no GPU that can be used here: see `assay doctor`.")

@@ -1,9 +1,10 @@
-"""What turns, a second agent, shared credit and the algorithm buy where kernels are really timed. On one NVIDIA GPU.
+"""What turns, a second agent, shared credit and the algorithm buy where kernels are really timed, on NVIDIA GPUs.
 
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --only base,no_credit,single_turn,one_agent,grpo
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --seconds 560   # stops then; the same goes on
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --figures       # of what is there, on any machine
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --simulator     # the same in small on a CPU
+    python benchmarks/training/rl_variants_on_gpu.py --folder runs --evaluator-gpus 1,2,3 --at-once 10   # of four
 
 All runs begin with the same two tuned models (`_support/timed_rl.py`) and differ from `base` in what their name says.
 In each policy step every run writes about as many kernels, in as many optimizer steps, at one learning rate: one

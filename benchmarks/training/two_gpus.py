@@ -67,7 +67,7 @@ def main() -> None:
         left_s = None if given.seconds is None else given.seconds - RESERVED_S - (time.monotonic() - began_s)
         run = run_of(way, given)
         if run.kept_step() < given.steps and (left_s is None or left_s > RESERVED_S):
-            with served(given.workers, settings=AT_A_RATE | {"CUDA_VISIBLE_DEVICES": placed.evaluator}) as service:
+            with served(given.workers, settings=AT_A_RATE | {"ASSAY_GPU": placed.evaluator}) as service:
                 told = [*told_of(way, given), f"evaluator.url={service.url}"]
                 played(told, left_s, {"CUDA_VISIBLE_DEVICES": placed.trainer})
         if run.folder.is_dir():

@@ -168,10 +168,10 @@ class SubmissionCall:
     sizes: Mapping[str, int]
     scalars: Mapping[str, float]
     tensors: tuple[CallTensor, ...]
+    initial: tuple[tuple[str, str], ...] = ()
+    """Inputs whose contents an output has before the call, and that output; no name is zeros."""
     reference: str = ""
     """The file that states the problem as these sizes have it, where it says how a model is made."""
-    late: bool = field(default=False, compare=False)
-    """Whether its inputs are written when the clock runs already, so that nothing can begin before it."""
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Its tensors as pieces of memory, without their contents."""

@@ -78,7 +78,7 @@ def build(
     compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache, beside)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
-        name = unknown_name(compiled.diagnostics) if beside else None
+        name = unknown_name(compiled.diagnostics) if beside and dialect != "solve" else None
         return Ending(screened, _not_covered(name)) if name else Ending(compiled_source, compiled.ruling)
     if code is not None:
         return _lifted(compiled_source, code, toolbox, progress)

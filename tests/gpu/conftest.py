@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._support.one_gpu import one_gpu
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 
@@ -14,7 +15,8 @@ from evaluator.settings import MachineSettings
 def _toolbox(jobs_per_runner):
     # A short path, because a socket's has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        made = Toolbox(MachineSettings(Path(folder), jobs_per_runner=jobs_per_runner, referee_idle_s=120))
+        settings = MachineSettings(Path(folder), gpu=one_gpu(), jobs_per_runner=jobs_per_runner, referee_idle_s=120)
+        made = Toolbox(settings)
         pid = made.gpu.facts()["pid"]
         yield made
         os.kill(pid, signal.SIGTERM)

@@ -9,7 +9,7 @@ from evaluator.errors import Ruling
 from evaluator.pipeline.grading_job import GradingJob
 from evaluator.stages.host.extension_build import ExtensionBuild, ExtensionText, build_ruling
 from evaluator.stages.host.torch_package import find_torch
-from evaluator.stages.host.written_functions import call_of_extension
+from evaluator.stages.host.written_functions import call_of_extension, call_of_python
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.kernelbench.solution import Solution
 from evaluator.stages.screen.screening import LIFTED, screen
@@ -43,6 +43,8 @@ def built(
     libraries: list[BuiltLibrary] = []
     try:
         call = call_of_extension(source, job.problem)[0] if dialect == "torch-extension" else None
+        if dialect == "triton":
+            call = call_of_python(source, job.problem)
         for text in compiled_texts(job, source, dialect):
             # Each file as it is compiled: a line may begin in one text and end in the next.
             for unit in text.units().values():

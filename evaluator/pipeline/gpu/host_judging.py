@@ -138,7 +138,8 @@ def _given_outputs(request: HostRequest) -> frozenset[str]:
     if request.form == "kernelbench":
         return frozenset()
     if request.call is not None:
-        return outputs & {what for _, what in request.call.arguments if isinstance(what, str)}
+        given = [*request.call.arguments, *(each[1:] for each in request.call.keywords)]
+        return outputs & {what for _, what in given if isinstance(what, str)}
     entry = python_entry(request.text)
     try:
         binding = None if entry is None else bind_python(request.problem, entry)

@@ -1,19 +1,13 @@
-"""The host tier's clock: the referee's, which starts with the word to go and stops when the right answer is there.
+"""The host tier's clock: the referee's, from just before the inputs appear until the right answer is there.
 
-Waking another process and taking an answer over cost about the same for every program of the same shapes, so the
-grader's own null submission, which does nothing else, is timed in turns with the submission and the baseline, and
-what it takes is subtracted from both. How far two of its medians may differ for nothing is the clock's resolution: a
-time below it is none. A submission shares a machine with the other two, so both are timed again when its process has
-ended: what it had slowed down would have been to its own good, and the faster of both medians counts.
-
-Inputs lie in shared memory while the device's caches are flushed, before the clock starts, and a thread or a kernel
-that waits for them could begin then. So in some calls, which nobody knows beforehand, they are written only when the
-clock runs. Honest programs are no slower so, because the inputs are still in a cache; one that is slower in every
-such call has begun before the clock in the others, and these calls count.
+To reveal inputs, tell a process to go and take an answer over costs about the same for every program of the same
+shapes, so the grader's own null submission, which does nothing else, is timed in turns with the submission and the
+baseline, and what it takes is subtracted from both. How far two of its medians may differ for nothing is the clock's
+resolution: a time below it is none. A submission shares a machine with the other two, so both are timed again when
+its process has ended: what it had slowed down would have been to its own good, and the faster of both medians counts.
 """
 
 import math
-import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,11 +34,6 @@ _TURNS_AFTER: Final = 15
 _LEAST_US: Final = 0.001
 """Of a single time less the null's, which noise may make negative: medians alone count."""
 _LOOK_EVERY: Final = 5
-_LATE: Final = 3
-"""One turn in so many, on average, has its inputs written when the clock runs."""
-_LEAST_LATE: Final = 5
-"""Such calls, all slower than the median of the others: by chance one honest program in 32 has that, and the clock's
-resolution has to be exceeded as well."""
 _SHARE: Final = 0.5
 """Of the run's time limit, what timing may take: a submission slower than its baseline must still get a time."""
 
@@ -83,9 +72,6 @@ class HostTimes:
     baseline_null_us: tuple[float, ...] = ()
     """Of a null submission that gives outputs back as the baseline does, where the submission does it otherwise."""
     baseline_null_after_us: tuple[float, ...] = ()
-    late_us: tuple[float, ...] = ()
-    """Of the submission in calls whose inputs were written when the clock ran."""
-    late_null_us: tuple[float, ...] = ()
 
     @property
     def null_median_us(self) -> float:
@@ -98,14 +84,6 @@ class HostTimes:
         if not self.baseline_null_us:
             return self.null_median_us
         return min(median(self.baseline_null_us), median(self.baseline_null_after_us))
-
-    @property
-    def began_early(self) -> bool:
-        """Whether the submission was faster wherever it could see its inputs before the clock started."""
-        if len(self.late_us) < _LEAST_LATE:
-            return False
-        late_us = min(self.late_us) - median(self.late_null_us)
-        return late_us > median(self.submission_us) - self.null_median_us + self.resolution_us
 
     @property
     def resolution_us(self) -> float:
@@ -144,22 +122,17 @@ def time_calls(
         return HostRound(ruling=replace(sized_plan, phase=Phase.LAUNCH))
     call = sized_plan.host_call
     assert call is not None
-    late_call = replace(call, late=True)
-    late_plan = replace(sized_plan, host_call=late_call)
     problem = plan.problem
     examination = Examination(plan, session, settings, rng, 0)
     trial = PlannedTrial(sizes, problem.distributions[0], problem.tolerance, False)
     rule = StoppingRule.of(settings)
     until_s = time.monotonic() + _SHARE * settings.run_timeout_s
     times: list[_Turn] = []
-    late: list[tuple[float, float]] = []
     inputs: Mapping[str, Array] = {}
     warm_ups = 0
     while True:
         inputs = trial.distribution.draw(rng, sizes)
-        # Not the evaluation's own generator, whose draws follow from each other.
-        is_late = warm_ups == _WARM_UPS and len(late) < settings.max_launches and not secrets.randbelow(_LATE)
-        outcome = examination.execute(late_plan if is_late else sized_plan, inputs, POISON, quiet=True)
+        outcome = examination.execute(sized_plan, inputs, POISON, quiet=True)
         ruling = examination.intact(outcome, trial, inputs)
         if ruling is None:
             ruling = examination.judge(trial, inputs, sized_plan.tensors(outcome.contents))
@@ -167,11 +140,7 @@ def time_calls(
             timed = replace(ruling, phase=Phase.TIME)
             return HostRound(ruling=timed, trials=tuple(examination.trials), fault=examination.fault)
         assert outcome.times_us is not None
-        took_us = outcome.times_us[0]
-        if is_late:
-            late.append((took_us, session.null_us(late_call, inputs)))
-            continue
-        turn = _Turn(took_us, *_beside(session, call, inputs))
+        turn = _Turn(outcome.times_us[0], *_beside(session, call, inputs))
         if warm_ups < _WARM_UPS:
             warm_ups += 1
             continue
@@ -193,8 +162,6 @@ def time_calls(
         device=state(),
         baseline_null_us=_given(one.baseline_null_us for one in times),
         baseline_null_after_us=_given(one.baseline_null_us for one in after),
-        late_us=tuple(took_us for took_us, _ in late),
-        late_null_us=tuple(null_us for _, null_us in late),
     )
     return HostRound(found, trials=tuple(examination.trials))
 
@@ -231,14 +198,7 @@ def host_timing(times: HostTimes, roofline: Roofline | None = None) -> Timing | 
     null_us, resolution_us = times.null_median_us, times.resolution_us
     calmer = median(times.baseline_after_us) < median(times.baseline_us)
     baseline_us = _less(times.baseline_after_us if calmer else times.baseline_us, times.baseline_null_median_us)
-    submission_us, raw_us, notes = _less(times.submission_us, null_us), median(times.submission_us), []
-    if times.began_early:
-        null_us, raw_us = median(times.late_null_us), median(times.late_us)
-        submission_us = _less(times.late_us, null_us)
-        notes.append(
-            "It took longer in every call whose inputs were written only when the clock ran: these calls count, and "
-            "in the others it had begun before the clock did."
-        )
+    submission_us, raw_us = _less(times.submission_us, null_us), median(times.submission_us)
     for name, samples in (("submission", submission_us), ("baseline", baseline_us)):
         if median(samples) <= resolution_us:
             return (
@@ -251,8 +211,6 @@ def host_timing(times: HostTimes, roofline: Roofline | None = None) -> Timing | 
             f"nothing is said about the speed: the submission takes {latency_us:.4g} us more than the null "
             f"submission, which no right answer can: {roofline.reason}"
         )
-    if calmer and (slowed := _slowed(times)):
-        notes.append(slowed)
     measurement = Measurement(
         sizes=times.sizes,
         event_us=submission_us,
@@ -263,7 +221,7 @@ def host_timing(times: HostTimes, roofline: Roofline | None = None) -> Timing | 
         compared_with=times.compared_with,
         device=times.device,
         checked_launches=len(submission_us),  # each answer was compared in full
-        notes=tuple(notes),
+        notes=(_slowed(times),) if calmer and _slowed(times) else (),
     )
     return summarise(measurement, null_us=round(null_us, 4), resolution_us=resolution_us)
 

@@ -6,12 +6,13 @@ compile so, with all. What the compiler says of that is what counts.
 """
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from common.contract import Diagnostic, Phase, Settings, Severity, Status
 from evaluator.backends.extension_key import content_key
@@ -23,10 +24,14 @@ from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.compiler_exit import out_of_memory, refused, run_compiler, said, until_it_tells
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
 from evaluator.stages.compile.toolchain import Toolchain
-from evaluator.stages.host.narrow_includes import NAME, narrow_header, with_narrow_includes
+from evaluator.stages.host.narrow_includes import NAME, begins_with_headers, narrow_header, with_narrow_includes
+from evaluator.stages.host.prepared_headers import COMMON, HeaderPreparation, PreparedHeaders
+from evaluator.stages.host.torch_outline import MACROS, NotOutlinedError, outlined, own_part
 from evaluator.stages.host.torch_package import TorchPackage
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
+
+log = logging.getLogger("assay.host")
 
 _RULES: Final = "extension 1"
 _NARROW_S: Final = 100.0
@@ -35,11 +40,17 @@ _FULL_S: Final = 300.0
 """For a text that needs all of PyTorch's headers: they alone take a minute and a half of one slow core."""
 _MAX_LIBRARY_BYTES: Final = 64 << 20
 _MAX_OBJECT_BYTES: Final = 256 << 20
+_MAX_PREPARED_BYTES: Final = 1 << 30
+"""PyTorch's headers, prepared, are about 450 MiB."""
 _FAST_MATH: Final = re.compile(r"--?use_fast_math")
 _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
 _SYNTAX: Final = re.compile(r"error:[^\n]*\bexpected (?:an? )?(?:[‘'\"][;,)}\]][’'\"]|expression|primary-expression)")
 """A first error that no header would have spared: all other ones may be for want of one."""
 _CPP, _CUDA = "main.cpp", "cuda.cu"
+
+Way = Literal["outline", "prepared", "narrow", "full"]
+"""Of compiling a unit, the quickest first: nvcc reads an outline of PyTorch's headers; the host compiler has those
+that the unit needs ready; they are read from their files; all of them are read."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,10 @@ class ExtensionBuild:
     cache: Cache
     spent_s: float = field(default=0.0)
     """Of the compilers' time."""
+    ways: dict[str, Way] = field(default_factory=dict)
+    """How each unit was compiled in the end; of a module from the cache nothing."""
+    detours: list[str] = field(default_factory=list)
+    """Why a quicker way did not do, each with the unit and the first error."""
 
     def library(self) -> BuiltLibrary:
         """Compile and link; what was compiled before comes from the cache. Raises LiftRefusedError,
@@ -130,10 +145,14 @@ class ExtensionBuild:
 
     @cached_property
     def _common_flags(self) -> tuple[str, ...]:
-        found = [f"-DTORCH_EXTENSION_NAME={self.text.name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+        found = ["-DTORCH_API_INCLUDE_EXTENSION_H"]
         for folder in self.torch.headers:
             found += ["-isystem", str(folder)]
         return tuple(found)
+
+    @property
+    def _named(self) -> str:
+        return f"-DTORCH_EXTENSION_NAME={self.text.name}"
 
     @cached_property
     def _cpp_flags(self) -> tuple[str, ...]:
@@ -160,22 +179,38 @@ class ExtensionBuild:
         try:
             units = self.text.units()
             objects = {f"{name}.o": self._compiled(name, unit) for name, unit in units.items()}
+            if self.detours:
+                log.info("the extension compiles by a slower way: %s", "; ".join(self.detours))
             return {"library": self._linked(objects)}
         except LiftRefusedError as refusal:
             ruling = refusal.ruling
             return {"refusal": json.dumps([ruling.status, ruling.message, ruling.hint]).encode()}
 
+    def prepare(self) -> None:
+        """Prepare headers for this build's flags, however few modules there were. Raises InfrastructureError."""
+        self._prepared(_CPP, now=True)
+        if self.text.cuda_sources:
+            self._prepared(_CUDA, now=True)
+
     def _compiled(self, name: str, unit: str) -> bytes:
         narrow = with_narrow_includes(unit)
         run: JobResult | None = None
         if narrow != unit:
-            header = narrow_header(unit, self.torch.root / "include").encode()
-            run = self._run(name, {name: narrow.encode(), NAME: header}, _NARROW_S)
+            include = self.torch.root / "include"
+            prepared = self._prepared(name) if begins_with_headers(unit) else None
+            if prepared and name == _CUDA and (made := self._by_outline(unit, prepared)) is not None:
+                self.ways[name] = "outline"
+                return made
+            files = {name: narrow.encode(), NAME: narrow_header(unit, include).encode()}
+            run = self._run(name, files, _NARROW_S, prepared if name == _CPP else None)
             if run.exit_code == 0 and "unit.o" in run.files:
+                self.ways[name] = "prepared" if prepared and name == _CPP else "narrow"
                 return run.files["unit.o"]
+            self.detours.append(f"{name}: {_first_error(said(run))}")
         if run is None or _may_want_headers(run):
             run = self._run(name, {name: unit.encode()}, _FULL_S)
         if run.exit_code == 0 and "unit.o" in run.files:
+            self.ways[name] = "full"
             return run.files["unit.o"]
         if run.timed_out:
             raise _UncacheableError(
@@ -208,6 +243,53 @@ class ExtensionBuild:
         )
         raise refusal if refused(run) else _UncacheableError(refusal)
 
+    def _by_outline(self, unit: str, prepared: PreparedHeaders) -> bytes | None:
+        """The object of a CUDA unit of which nvcc reads PyTorch's headers in outline; None where that does not do."""
+        try:
+            files = outlined(unit, _CUDA, self.torch.root / "include", prepared.files)
+            files[MACROS] = prepared.macros.encode()
+            nvcc = (str(self.toolchain.nvcc), *(flag for flag in self._cuda_flags if flag != "-c"), self._named)
+            printing = (*nvcc, "-cuda", "-ccbin", str(self.toolchain.host_compiler), "-o", "unit.ii", _CUDA)
+            run = self._limited(self._job(printing, files, "unit.ii"), _NARROW_S, _MAX_OBJECT_BYTES)
+            if run.exit_code != 0 or "unit.ii" not in run.files:
+                self.detours.append(f"{_CUDA}: {_first_error(said(run))}")
+                return None
+            own = own_part(run.files["unit.ii"].decode(errors="surrogateescape"), _CUDA, prepared.files)
+        except NotOutlinedError as why:
+            self.detours.append(f"{_CUDA}: {why}")
+            return None
+        text = f'#include "{COMMON}"\n{own}'.encode(errors="surrogateescape")
+        gxx = (str(self.toolchain.host_compiler), *self._printed_flags, f"-I{prepared.folder}")
+        job = self._job((*gxx, "-o", "unit.o", "unit.cpp"), {"unit.cpp": text}, "unit.o", (prepared.folder,))
+        run = self._limited(job, _NARROW_S, _MAX_OBJECT_BYTES)
+        if run.exit_code == 0 and "unit.o" in run.files:
+            return run.files["unit.o"]
+        self.detours.append(f"{_CUDA}: {_first_error(said(run))}")
+        return None
+
+    @cached_property
+    def _printed_flags(self) -> tuple[str, ...]:
+        """What nvcc gives the host compiler for what it has printed."""
+        return ("-c", f"-std={self.torch.standard}", "-fPIC", "-Wno-psabi")
+
+    def _prepared(self, name: str, *, now: bool = False) -> PreparedHeaders | None:
+        if self.sandbox.image_id is not None:
+            return None  # a container has files of its own
+        preparation = HeaderPreparation(self.torch, self.toolchain, self.cache, self._readable, self._prepare)
+        if name == _CPP:
+            return preparation.for_host(self._cpp_flags, now=now)
+        return preparation.for_cuda(self._cuda_flags, self._printed_flags, now=now)
+
+    def _prepare(self, job: Job) -> JobResult:
+        limits = Limits(
+            wall_s=_FULL_S,
+            cpu_s=_FULL_S,
+            memory_bytes=self.settings.memory_bytes,
+            file_bytes=_MAX_PREPARED_BYTES,
+            work_bytes=2 * _MAX_PREPARED_BYTES,
+        )
+        return until_it_tells(lambda: run_compiler(self.sandbox, replace(job, limits=limits), self.toolchain))
+
     def _linked(self, objects: Mapping[str, bytes]) -> bytes:
         torch = self.torch
         libraries = ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
@@ -230,27 +312,26 @@ class ExtensionBuild:
         raise refusal if refused(run) else _UncacheableError(refusal)
 
     def _host_run(self, arguments: tuple[str, ...], files: Mapping[str, bytes]) -> JobResult:
-        job = Job(
-            (str(self.toolchain.host_compiler), *arguments),
-            files=dict(files),
-            collect=("unit.so",),
-            readable=self._readable,
-            environment={"LC_ALL": "C"},
-        )
+        job = self._job((str(self.toolchain.host_compiler), *arguments), files, "unit.so")
         return self._limited(job, 60.0, _MAX_LIBRARY_BYTES)
 
-    def _run(self, name: str, files: Mapping[str, bytes], limit_s: float) -> JobResult:
+    def _run(
+        self, name: str, files: Mapping[str, bytes], limit_s: float, prepared: PreparedHeaders | None = None
+    ) -> JobResult:
         toolchain = self.toolchain
         nvcc = (str(toolchain.nvcc), *self._cuda_flags, "-ccbin", str(toolchain.host_compiler))
         compiler = nvcc if name == _CUDA else (str(toolchain.host_compiler), *self._cpp_flags)
-        job = Job(
-            (*compiler, "-o", "unit.o", name),
-            files=dict(files),
-            collect=("unit.o",),
-            readable=self._readable,
-            environment={"LC_ALL": "C"},
-        )
+        folder = (prepared.folder,) if prepared else ()
+        # By option: g++ takes a prepared header only where it comes first, and no other header includes it.
+        first = (f"-I{prepared.folder}", "-include", COMMON) if prepared else ()
+        job = self._job((*compiler, self._named, *first, "-o", "unit.o", name), files, "unit.o", folder)
         return self._limited(job, limit_s, _MAX_OBJECT_BYTES)
+
+    def _job(
+        self, argv: tuple[str, ...], files: Mapping[str, bytes], output: str, folder: tuple[Path, ...] = ()
+    ) -> Job:
+        readable = (*self._readable, *folder)
+        return Job(argv, files=dict(files), collect=(output,), readable=readable, environment={"LC_ALL": "C"})
 
     @cached_property
     def _readable(self) -> tuple[Path, ...]:

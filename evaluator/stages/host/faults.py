@@ -12,6 +12,9 @@ _HINTS: Final[Mapping[str, str]] = {
     "misfit": "Take the problem's inputs, and return its outputs in their order, types and shapes.",
     "no_compiler": "In the host tier there is no compiler: let forward pass tensors and numbers to what it compiles, "
     "and nothing else, then it is recorded (docs/lifting.md). It was not judged, so there is no reward.",
+    "no_process": "Triton's compiler starts processes, and here host code may start threads alone, because nothing "
+    "counts its processes: give the evaluator a writable pids control group (docs/host_tier.md). It was not judged, "
+    "so there is no reward.",
     "ended": "End no process, and do not exit: return the outputs.",
     "limit": "Start fewer processes and threads, and write less.",
     "forged": "Leave the grader's files and descriptors alone.",
@@ -21,6 +24,7 @@ _HINTS: Final[Mapping[str, str]] = {
 _STATUS: Final[Mapping[str, Status]] = {
     "misfit": Status.INVALID_SUBMISSION,
     "no_compiler": Status.UNSUPPORTED,
+    "no_process": Status.UNSUPPORTED,
     "forged": Status.REJECTED,
 }
 

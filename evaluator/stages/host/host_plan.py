@@ -12,6 +12,7 @@ from evaluator.errors import Ruling
 from evaluator.foreign.inside.numbers_in_text import text_at
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
+from evaluator.stages.lift.binding import initial_contents
 from evaluator.stages.lift.extension.model_numbers import text_of
 
 
@@ -48,7 +49,8 @@ class HostPlan(CheckedPlan):
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
         reference = text_at(self.stated, sizes) if self.stated else ""
-        return SizedPlan(buffers, (), SubmissionCall(dict(sizes), numbers, tensors, reference))
+        call = SubmissionCall(dict(sizes), numbers, tensors, initial_contents(problem.entry), reference)
+        return SizedPlan(buffers, (), call)
 
 
 def host_plan(problem: Problem, arch: str, source_lines: int) -> HostPlan:

@@ -11,14 +11,15 @@ from typing import Final
 from evaluator.stages.screen.lexer import SourceText
 
 NAME: Final = "assay_torch.h"
-_WIDE: Final = re.compile(
+WIDE: Final = re.compile(
     r"^(?P<before>[^\S\n]*#[^\S\n]*include[^\S\n]*)[<\"]"
     r"(?:torch/(?:extension|torch|all|types|python)|ATen/(?:ATen|cuda/CUDAContext)|pybind11/pybind11)\.h[>\"]",
     re.MULTILINE,
 )
-_STREAMS: Final = re.compile(r"[<\"]ATen/cuda/|getCurrentCUDAStream|CUDAGuard|CUDAStream|C10_CUDA|AT_CUDA")
+STREAMS: Final = re.compile(r"[<\"]ATen/cuda/|getCurrentCUDAStream|CUDAGuard|CUDAStream|C10_CUDA|AT_CUDA")
 _PYTHON: Final = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11::|\bpy::")
 _CALLED: Final = re.compile(r"\b(?:torch|at)\s*::\s*(\w+)\s*\(")
+_ONLY_INCLUDES: Final = re.compile(r"(?:\s|#[^\S\n]*include\b[^\n]*)*")
 _TYPES: Final = (
     ("kUInt8", "kByte"),
     ("kInt8", "kChar"),
@@ -34,7 +35,13 @@ _TYPES: Final = (
 
 def with_narrow_includes(text: str) -> str:
     """`text` with NAME in the place of PyTorch's headers that bring all others; its lines stay."""
-    return _WIDE.sub(rf'\g<before>"{NAME}"', text)
+    return WIDE.sub(rf'\g<before>"{NAME}"', text)
+
+
+def begins_with_headers(text: str) -> bool:
+    """Whether nothing stands before PyTorch's headers by which they might mean something else."""
+    found = WIDE.search(text)
+    return found is not None and _ONLY_INCLUDES.fullmatch(SourceText.read(text[: found.start()]).code) is not None
 
 
 def narrow_header(text: str, include: Path) -> str:
@@ -43,11 +50,11 @@ def narrow_header(text: str, include: Path) -> str:
     headers = ["ATen/core/Tensor.h", "ATen/TensorOperators.h", "c10/util/Exception.h"]
     if "AT_DISPATCH" in code:
         headers.append("ATen/Dispatch.h")
-    if _STREAMS.search(text):
+    if STREAMS.search(text):
         headers += ["c10/cuda/CUDAStream.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAException.h"]
     if _PYTHON.search(code):
         headers += ["torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"]
-    called = sorted({match[1] for match in _CALLED.finditer(code)})
+    called = called_functions(code)
     headers += [f"ATen/ops/{name}.h" for name in called if (include / "ATen/ops" / f"{name}.h").is_file()]
     return "\n".join(
         (
@@ -58,13 +65,19 @@ def narrow_header(text: str, include: Path) -> str:
                 for name in ("algorithm", "cmath", "cstdint", "limits", "string", "tuple", "vector")
             ),
             *(f"#include <{name}>" for name in headers),
-            "namespace torch {",
-            "using namespace at;",
-            "using std::nullopt;",
-            "using std::optional;",
-            "using Dtype = at::ScalarType;",
-            *(f"constexpr auto {name} = at::{other};" for name, other in _TYPES),
-            "}",
+            names_in_torch(),
             "",
         )
     )
+
+
+def called_functions(code: str) -> list[str]:
+    """The names of PyTorch's functions that `code` may call."""
+    return sorted({match[1] for match in _CALLED.finditer(code)})
+
+
+def names_in_torch() -> str:
+    """What torch/types.h puts into `torch::`."""
+    lines = ("using namespace at;", "using std::nullopt;", "using std::optional;", "using Dtype = at::ScalarType;")
+    constants = (f"constexpr auto {name} = at::{other};" for name, other in _TYPES)
+    return "\n".join(("namespace torch {", *lines, *constants, "}"))

@@ -15,6 +15,7 @@ from evaluator.stages.lift.extension.binding import (
     bind_extension,
 )
 from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
+from evaluator.stages.lift.triton.entry_points import RETURNING, bind_python, python_entry
 from evaluator.stages.screen.lexer import SourceText
 
 _DEFINED: Final = re.compile(r"\.\s*def\s*\(\s*\"(?P<name>\w+)\"\s*,\s*(?P<rest>[^;]*);", re.DOTALL)
@@ -59,6 +60,39 @@ def call_of_extension(source: str, problem: Problem) -> tuple[ExtensionCall, str
         else:
             arguments.append((kind, name if kind == "t" else value(name)))
     return ExtensionCall(binding.function.name, tuple(arguments)), binding.said
+
+
+def call_of_python(source: str, problem: Problem) -> ExtensionCall | None:
+    """How `kernel_function` is called, and any function where the problem's own form says what it takes, as a
+    recording binds it; None for functions that take what their names say.
+
+    Raises LiftRefusedError where it does not fit the problem.
+    """
+    entry = python_entry(source)
+    if entry is None or (entry.name != RETURNING and not problem.entry):
+        return None
+    binding = bind_python(problem, entry)
+    tensors = {one.name for one in (*problem.inputs, *problem.outputs)}
+    floats = {one.name for one in problem.scalars if one.dtype.is_float}
+    stated = {one.name: one.value for one in problem.entry if one.value is not None}
+    whole = {name: int(value) for name, value in stated.items() if float(value).is_integer()}
+    own = {**stated, **whole, **binding.own}
+
+    def argument(name: str) -> tuple[str, str | float | tuple[str | float, ...]]:
+        if name in tensors:
+            return "t", name
+        if (axes := binding.axes(name)) and name not in own:
+            return "i", tuple(own[one] for one in axes)
+        value = own.get(name, name)
+        if isinstance(value, str):
+            return "f" if value in floats else "i", value
+        return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f", value
+
+    return ExtensionCall(
+        entry.name,
+        tuple(argument(name) for name in binding.names),
+        tuple((name, *argument(name)) for name in binding.keywords),
+    )
 
 
 def _functions(source: str) -> Iterator[ExtensionFunction]:

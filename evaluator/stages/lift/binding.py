@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count, takewhile
 from typing import Final
 
 from common.contract import Phase, Status
@@ -51,6 +52,12 @@ class Binding:
     """Inputs whose contents an output has before the function is called, and that output; no name is zeros."""
     keywords: tuple[str, ...] = ()
     """Of Python: what is passed by its own name, behind what stands in `names`."""
+    own: Mapping[str, float | str] = field(default_factory=dict)
+    """Numbers that the problem's Model is made with, by name: each what it is, or the size that it is."""
+
+    def axes(self, name: str) -> tuple[str, ...]:
+        """`stride_0`, `stride_1` … of `own`, which are the places of the tuple `stride`."""
+        return tuple(takewhile(self.own.__contains__, (f"{name}_{axis}" for axis in count())))
 
 
 _WORDS: Final = {"i": "int", "u": "unsigned", "c": "char", "b": "bool", "x": "struct", "v": "void"}

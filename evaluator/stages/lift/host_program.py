@@ -39,6 +39,9 @@ RECORDER: Final = Path(__file__).parent / "recorder"
 _PARTS: Final = ("recording", "launches", "memory", "pinned", "device")
 """Of the recorder: those of every program."""
 _CALLER: Final = "assay_caller.h"
+DECLARES_ENTRY: Final = "solve.h"
+"""LeetGPU's header, which its first starting texts include: it declares `solve`, which the text defines itself."""
+_INCLUDES_IT: Final = re.compile(rf'^[ \t]*#[ \t]*include[ \t]*"{re.escape(DECLARES_ENTRY)}"', re.MULTILINE)
 _RULES: Final = "host program 2"
 _RECORDER_FLAGS: Final = ("-std=c++17", "-O1", "-fno-rtti", "-w")
 _MAX_SIGNATURE_BYTES: Final = 1 << 16
@@ -64,11 +67,15 @@ class HostForm:
     """What of it is called, in words: `solve`."""
 
 
+def headers_of_entry(source: str) -> dict[str, bytes]:
+    """Headers that a file with an entry function need not bring: nothing has to stand in them."""
+    return {DECLARES_ENTRY: b"\n"} if _INCLUDES_IT.search(source) else {}
+
+
 def form_of_entry(source: str, entry: EntryFunction) -> HostForm:
     """Of a file with an entry function that gets pointers."""
-    beside = Beside(
-        f'{source}\n#include "{_CALLER}"\n', {_CALLER: _file(_CALLER)}, (f"-DENTRY_OF_ASSAY={entry.name}",)
-    )
+    files = {_CALLER: _file(_CALLER), **headers_of_entry(source)}
+    beside = Beside(f'{source}\n#include "{_CALLER}"\n', files, (f"-DENTRY_OF_ASSAY={entry.name}",))
     return HostForm(beside, ("entry",), {}, HostSignature, entry.name)
 
 

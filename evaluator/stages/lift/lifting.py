@@ -18,7 +18,13 @@ from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, adds_
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
-from evaluator.stages.lift.host_program import HostBuild, HostForm, HostProgram, form_of_entry
+from evaluator.stages.lift.host_program import (
+    HostBuild,
+    HostForm,
+    HostProgram,
+    form_of_entry,
+    headers_of_entry,
+)
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, record
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS, Recording, Refusal, ruling_of
@@ -62,7 +68,10 @@ class HostCode:
     @property
     def for_kernels(self) -> Beside | None:
         """With what its kernels are compiled; None for the plain source."""
-        return None if self.form.signature is HostSignature else self.form.beside
+        if self.form.signature is not HostSignature:
+            return self.form.beside
+        headers = headers_of_entry(self.source)
+        return Beside(self.source, headers) if headers else None
 
 
 def each(

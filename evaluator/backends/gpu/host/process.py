@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import select
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from common.contract import Fault
 from evaluator.backends.gpu.host.inside.form import Form
+from evaluator.backends.gpu.host.inside.handshake import Handshake
 from evaluator.backends.gpu.runner import launcher
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError
 from evaluator.backends.gpu.shared_memory import Memory
@@ -28,7 +30,7 @@ _LONG_S: Final = 1800.0
 """Its whole life: longer than any evaluation, and each order has a time of its own."""
 _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
-_KINDS: Final = ("misfit", "no_compiler", "out_of_memory")
+_KINDS: Final = ("misfit", "no_compiler", "no_process", "out_of_memory")
 """Of faults that a process may name beside an exception."""
 _MAX_LINE: Final = 1 << 31
 """Above the number of lines of any text that is accepted, and within what a column of a database takes."""
@@ -46,8 +48,8 @@ class RunnableText:
 
 
 class HostFaultError(Exception):
-    """The submission failed, in its own process. `fault.kind`: `exception`, `misfit`, `no_compiler`, `out_of_memory`,
-    `watchdog`, `ended`, `forged` or `limit`.
+    """The submission failed, in its own process. `fault.kind`: `exception`, `misfit`, `no_compiler`, `no_process`,
+    `out_of_memory`, `watchdog`, `ended`, `forged` or `limit`.
     """
 
     def __init__(self, fault: Fault) -> None:
@@ -68,8 +70,13 @@ class HostProcess:
         self._ready = False
         self._numbers = 0
         self.alive = True
-        with theirs:
-            self._session = sandbox.start(_job(gpu, device, theirs.fileno(), memory_bytes))
+        page = Handshake.page()
+        try:
+            self._handshake = Handshake(page)
+            with theirs:
+                self._session = sandbox.start(_job(gpu, device, (theirs.fileno(), page), memory_bytes))
+        finally:
+            os.close(page)
 
     @property
     def usable(self) -> bool:
@@ -98,7 +105,9 @@ class HostProcess:
             "program": name,
             "form": program.form,
             "libraries": [(one.key, one.name, len(one.content)) for one in program.libraries],
-            "call": [] if program.call is None else [program.call.function, program.call.arguments],
+            "call": []
+            if program.call is None
+            else [program.call.function, program.call.arguments, program.call.keywords],
         }
         texts = program.text.encode(), held
         with contextlib.ExitStack() as files:
@@ -116,11 +125,29 @@ class HostProcess:
         """Make the program for a set of sizes; what is then called. Raises HostFaultError, GpuError."""
         return _one_line(self._ask({"order": "prepare", "program": name, **order}, time_s).get("entry", ""), 200)
 
-    def go(self, name: str, time_s: float) -> None:
-        """One call; whether it gave the right answer is for the caller to see. Raises HostFaultError, GpuError."""
+    def arm(self, name: str, time_s: float) -> None:
+        """Have it wait for the word to go. Raises HostFaultError, GpuError."""
         self._numbers += 1
-        answer = self._ask({"order": "go", "program": name, "number": self._numbers}, time_s)
-        if answer.get("number") != self._numbers:
+        if (
+            self._ask({"order": "arm", "program": name, "number": self._numbers}, time_s).get("number")
+            != self._numbers
+        ):
+            raise self._forged()
+
+    def go(self, time_s: float) -> None:
+        """One call of what is armed; whether it gave the right answer is for the caller to see.
+
+        Raises HostFaultError, GpuError.
+        """
+        until_s = time.monotonic() + time_s
+
+        def ended() -> bool:
+            return time.monotonic() > until_s or bool(select.select([self._channel], [], [], 0)[0])
+
+        self._handshake.go(self._numbers)
+        if not self._handshake.await_done(self._numbers, ended):
+            self._answer(max(0.0, until_s - time.monotonic()), time_s)
+            # Nothing but a fault comes so.
             raise self._forged()
 
     def spent(self, name: str, time_s: float) -> list[tuple[str, str, float]]:
@@ -142,7 +169,14 @@ class HostProcess:
     def _ask(self, order: dict[str, Any], time_s: float, descriptors: Sequence[int] = ()) -> dict[str, Any]:
         try:
             self._channel.send(order, descriptors)
-            answer = self._channel.receive(time_s)
+        except ChannelClosedError as closed:
+            raise self._ended(str(closed)) from closed
+        return self._answer(time_s, time_s)
+
+    def _answer(self, left_s: float, time_s: float) -> dict[str, Any]:
+        """What it says in the time that is left of `time_s`. Raises HostFaultError, GpuError."""
+        try:
+            answer = self._channel.receive(left_s)
         except ChannelTimeoutError:
             self._end()
             message = f"was still running when its time was up, after {time_s:.3g} s"
@@ -208,17 +242,18 @@ def _file(content: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _job(gpu: str, device: str, descriptor: int, memory_bytes: int) -> Job:
+def _job(gpu: str, device: str, descriptors: tuple[int, int], memory_bytes: int) -> Job:
+    numbers = [str(FIRST_DESCRIPTOR + number) for number in range(len(descriptors))]
     environment = launcher.runner_environment(gpu)
     # A submission may use several streams, and one thread of the host is all that a launch needs.
     del environment["CUDA_DEVICE_MAX_CONNECTIONS"]
     environment |= {"OMP_NUM_THREADS": "1", "CUDA_MODULE_LOADING": "LAZY", "TORCHINDUCTOR_CACHE_DIR": "inductor"}
     return Job(
-        tuple(own_python("evaluator.backends.gpu.host.inside.process", str(FIRST_DESCRIPTOR), device)),
+        tuple(own_python("evaluator.backends.gpu.host.inside.process", *numbers, device)),
         readable=launcher.readable(),
         environment=environment,
         devices=launcher.devices() if gpu else (),
-        descriptors=(descriptor,),
+        descriptors=descriptors,
         bounded_tasks=True,
         limits=Limits(
             wall_s=_LONG_S + _WAITS_S,

@@ -90,32 +90,29 @@ class Stand:
         self.entry = self._process.prepare(self._name, order, time_s)
         self._prepared, self._where = call, where
 
-    def run(
-        self,
-        inputs: Mapping[str, Array | None],
-        poison: int,
-        time_s: float,
-        still: Callable[[], None],
-        late: bool = False,
-    ) -> float:
+    def run(self, inputs: Mapping[str, Array | None], poison: int, time_s: float, still: Callable[[], None]) -> float:
         """Reveal the inputs, run it once, and take the answer over: what that took, µs. Raises HostFaultError.
 
-        `still` is called before the clock starts: nothing else goes on then. `late`: the inputs are revealed when the
-        clock runs, and those of the last run lie there until then.
+        `still` is called before the clock starts: nothing else goes on then. The inputs appear after it has: what
+        watches the memory for them has no head start.
         """
         content, where = self._content()
-        if not late:
-            self._reveal(inputs)
+        initial = {target: source for source, target in self._prepared.initial} if self._prepared else {}
         for place in where.places:
-            if inputs.get(place.name) is None:
-                content[place.offset : place.end].fill_(poison)
+            content[place.offset : place.end].fill_(0 if place.name in initial else poison)
+        revealed = [
+            (content[place.offset : place.end], given.reshape(-1).contiguous().view(content.dtype))
+            for place in where.places
+            if (given := inputs.get(initial.get(place.name, place.name))) is not None
+        ]
+        self._process.arm(self._name, time_s)
         still()
         self._side.synchronize()
         began_ns = time.perf_counter_ns()
-        if late:
-            self._reveal(inputs)
-            self._side.synchronize()
-        self._process.go(self._name, time_s)
+        for target, given in revealed:
+            target.copy_(given)
+        self._side.synchronize()
+        self._process.go(time_s)
         # The answer is what is there now: what a stream or a thread writes later came too late.
         self._taken = {
             place.name: content[place.offset : place.end].clone()
@@ -124,14 +121,6 @@ class Stand:
         }
         self._side.synchronize()
         return (time.perf_counter_ns() - began_ns) / 1e3
-
-    def _reveal(self, inputs: Mapping[str, Array | None]) -> None:
-        content, where = self._content()
-        for place in where.places:
-            given = inputs.get(place.name)
-            if given is not None:
-                target = content[place.offset : place.end]
-                target.copy_(given.reshape(-1).view(target.dtype))
 
     def contents(self) -> dict[str, Array]:
         """What all tensors hold after a run: outputs as they were taken over."""
@@ -281,7 +270,7 @@ class HostSession:
             self._submission.prepare(call, run.time_limit_s)
             left_s = max(0.0, run.time_limit_s - (time.monotonic() - began_s))
             still = self._side.flush if run.quiet else _nothing
-            took_us = self._submission.run(inputs, run.poison, left_s, still, call.late)
+            took_us = self._submission.run(inputs, run.poison, left_s, still)
         except HostFaultError as failed:
             return RunOutcome({}, failed.fault, own_s=time.monotonic() - began_s)
         fault = self._submission.trespass() if run.look else None
@@ -326,7 +315,7 @@ class HostSession:
     def _timed(self, stand: Stand, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         try:
             stand.prepare(call, _OWN_S)
-            return stand.run(inputs, 0, _OWN_S, self._side.flush, call.late)
+            return stand.run(inputs, 0, _OWN_S, self._side.flush)
         except HostFaultError as failed:
             if stand is self._baseline and self._foreign:
                 raise

@@ -153,11 +153,12 @@ def _rewritten(text: str) -> str:
 def _wanted(text: str) -> str:
     """The header by which a source says what it needs of the others."""
     code = SourceText.read(text).code
-    lines = [f"#include <{name}>" for name in (*_C_HEADERS, *_standard_headers(code))]
+    lines = [f"#include <{name}>" for name in (*_C_HEADERS, *standard_headers(code))]
     lines += [f"#define {name} 1" for name, pattern in _MACROS.items() if pattern.search(code)]
     return "\n".join(("#pragma once", *lines, ""))
 
 
-def _standard_headers(code: str) -> Iterator[str]:
+def standard_headers(code: str) -> Iterator[str]:
+    """Headers of C++ that PyTorch's bring with them, of which `code` uses names."""
     words = code if _USES_STD.search(code) else " ".join(match[1] for match in _IN_STD.finditer(code))
     return (header for header, names in _NAMES.items() if names.search(words))

@@ -28,7 +28,7 @@ def text_of(problem: Problem) -> str:
 
 
 def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | str]:
-    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets.
+    """The parameters of `Model.__init__` that are numbers, in order: each its value, or the one of `sizes` it gets.
 
     `get_init_inputs` gives those that it lists, as numbers or by their names at the file's top; the others have their
     defaults. A tuple `stride` is `stride_0`, `stride_1` …
@@ -85,7 +85,8 @@ def _given(tree: ast.Module) -> dict[str, ast.expr]:
     for key, value in zip(keys, held, strict=True):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             values[key.value] = value
-    return {name: _followed(value, own) for name, value in values.items()}
+    ordered = {**{name: values[name] for name in names if name in values}, **values}
+    return {name: _followed(value, own) for name, value in ordered.items()}
 
 
 def _assigned_once(scope: ast.Module | ast.FunctionDef | ast.ClassDef) -> dict[str, ast.expr]:

@@ -2,7 +2,9 @@
 
 import contextlib
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,40 @@ def test_cuda_is_compiled_against_pytorchs_headers_with_the_lines_of_load_inline
     made = build.compiled("cuda.cu")
     assert made.startswith(b"\x7fELF")
     assert b"twice" in made
+
+
+def section(made, name):
+    with tempfile.NamedTemporaryFile(suffix=".o") as file, tempfile.NamedTemporaryFile() as out:
+        Path(file.name).write_bytes(made)
+        subprocess.run(["objcopy", "-O", "binary", f"--only-section={name}", file.name, out.name], check=True)
+        return Path(out.name).read_bytes()
+
+
+def code_of(made, function):
+    """The instructions of one function, with the names that they refer to, without where they are."""
+    with tempfile.NamedTemporaryFile(suffix=".o") as file:
+        Path(file.name).write_bytes(made)
+        command = ["objdump", "-dr", "--no-show-raw-insn", f"--disassemble={function.decode()}", file.name]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = [re.sub(r"\.\w+[+-]0x\w+", "", line.partition(":")[2]) for line in told.splitlines() if "\t" in line]
+    return [re.sub(r"\b[0-9a-f]+ <", "<", line) for line in lines]
+
+
+def test_what_nvcc_reads_in_outline_is_the_code_that_it_makes_of_pytorchs_headers(tools):
+    text = ExtensionText("twice", ("torch::Tensor forward(torch::Tensor x);",), (KERNEL,), ("forward",))
+
+    def build():
+        return ExtensionBuild(text, Settings(), "sm_90", find_torch(), tools.toolchain, tools.sandbox, tools.cache)
+
+    plain, quick = build(), build()
+    from_headers = plain.compiled("cuda.cu")
+    quick.prepare()
+    outlined = quick.compiled("cuda.cu")
+    quick.compiled("main.cpp")
+    assert plain.ways == {"cuda.cu": "narrow"}
+    assert (quick.ways, quick.detours) == ({"cuda.cu": "outline", "main.cpp": "prepared"}, [])
+    for function in (b"_Z7forwardN2at6TensorE", b"_Z5twicePKfPfi"):
+        code = [code_of(made, function) for made in (from_headers, outlined)]
+        assert code[0] == code[1]
+        assert len(code[0]) > 8
+    assert section(from_headers, ".nv_fatbin") == section(outlined, ".nv_fatbin")

@@ -1,12 +1,12 @@
 """The submission's own process: it carries out what the referee orders, in the sandbox and with the GPU.
 
-    python -m evaluator.backends.gpu.host.inside.process DESCRIPTOR MODULE:CLASS
+    python -m evaluator.backends.gpu.host.inside.process DESCRIPTOR PAGE MODULE:CLASS
 
     (start)                                      -> done {facts}
     load {form, libraries, call} + text and libraries, as files -> done {}
     memory {bytes} + descriptor                  -> done {}
     prepare {sizes, scalars, tensors, reference} -> done {entry}
-    go {number}                                  -> done {number}
+    arm {number}                                 -> done {number}, and then `handshake.Handshake`
     profile {}                                   -> done {spent: [[name, kind, us]]}
     (what the submission raises)                 -> fault {kind, message, line}
 
@@ -16,14 +16,17 @@ of this process, so nothing that it sends is believed: the referee looks at the 
 
 import importlib
 import os
+import select
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import torch
 
 from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules
+from evaluator.backends.gpu.host.inside.handshake import Handshake
 from evaluator.backends.gpu.host.inside.solution import (
     LoadedText,
     Tensors,
@@ -53,8 +56,8 @@ class HostDevice(Protocol):
 
 
 class _Server:
-    def __init__(self, channel: Channel, device: HostDevice) -> None:
-        self._channel, self._device = channel, device
+    def __init__(self, channel: Channel, device: HostDevice, handshake: Handshake) -> None:
+        self._channel, self._device, self._handshake = channel, device, handshake
         self._solutions: dict[str, LoadedText] = {}
         self._memory: dict[str, torch.Tensor] = {}
 
@@ -87,36 +90,50 @@ class _Server:
         self._device.synchronize()
         return {"entry": entry}
 
-    def go(self, order: dict[str, Any]) -> dict[str, Any]:
-        solution = self._solutions[order["program"]]
-        solution.deliver(solution.call())
-        self._device.synchronize()
-        return {"number": order["number"]}
+    def arm(self, order: dict[str, Any]) -> None:
+        """Call the program once at the referee's word. Raises what the submission raises."""
+        solution, number = self._solutions[order["program"]], order["number"]
+        self._channel.send({"done": {"number": number}})
+        if not self._handshake.await_go(number, self._referee_gone):
+            return
+        try:
+            solution.deliver(solution.call())
+            self._device.synchronize()
+        except BaseException:
+            self._handshake.failed()
+            raise
+        self._handshake.done(number)
+
+    def _referee_gone(self) -> bool:
+        """Whether it hung up, or says something else."""
+        return bool(select.select([self._channel], [], [], 0)[0])
 
     def profile(self, order: dict[str, Any]) -> dict[str, Any]:
         return {"spent": self._device.spent(self._solutions[order["program"]].call)}
 
 
-def serve(channel: Channel, device: HostDevice) -> None:
+def serve(channel: Channel, device: HostDevice, handshake: Handshake) -> None:
     """Carry out orders until the referee is gone."""
-    server = _Server(channel, device)
-    orders: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    server = _Server(channel, device, handshake)
+    orders: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
         "load": server.load,
         "memory": server.memory,
         "prepare": server.prepare,
-        "go": server.go,
+        "arm": server.arm,
         "profile": server.profile,
     }
     channel.send({"done": device.facts})
     while True:
         order = channel.receive()
         try:
-            answer: dict[str, Any] = {"done": orders[order["order"]](order)}
+            done = orders[order["order"]](order)
         except ChannelClosedError:
             raise
         except BaseException as error:
-            answer = {"fault": _fault(error)}
-        channel.send(answer)
+            channel.send({"fault": _fault(error)})
+        else:
+            if done is not None:
+                channel.send({"done": done})
 
 
 def _fault(error: BaseException) -> dict[str, Any]:
@@ -125,8 +142,32 @@ def _fault(error: BaseException) -> dict[str, Any]:
         kind = "no_compiler"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         kind = "out_of_memory"
+    if _of_tritons_compiler(error) and not _may_start_processes():
+        kind = "no_process"
     said = str(error) if kind in ("misfit", "no_compiler") else f"{type(error).__name__}: {error}"
     return {"kind": kind, "message": said[:_MESSAGE_CHARACTERS], "line": line_of_text(error)}
+
+
+def _of_tritons_compiler(error: BaseException) -> bool:
+    """Whether Triton was refused something: its compiler starts processes."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, PermissionError) and any(
+        str(frame.f_globals.get("__name__", "")).startswith("triton.") for frame, _ in frames
+    )
+
+
+def _may_start_processes() -> bool:
+    """Whether the sandbox lets this process start any: without a pids control group it may start threads alone."""
+    try:
+        child = os.fork()
+    except PermissionError:
+        return False
+    except OSError:  # too many
+        return True
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return True
 
 
 def _read(descriptor: int) -> bytes:
@@ -138,7 +179,10 @@ def _read(descriptor: int) -> bytes:
 def main() -> None:
     """The process: serve until the referee hangs up."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    module, _, name = sys.argv[2].partition(":")
+    page = int(sys.argv[2])
+    handshake = Handshake(page)
+    os.close(page)
+    module, _, name = sys.argv[3].partition(":")
     forbid_building()
     device: HostDevice = getattr(importlib.import_module(module), name)()
     # What the submission prints is nobody's: nothing reads it, so it must not fill a pipe.
@@ -146,7 +190,7 @@ def main() -> None:
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
     try:
-        serve(channel, device)
+        serve(channel, device, handshake)
     except ChannelClosedError:
         os._exit(0)
 

@@ -3,6 +3,7 @@
 import inspect
 import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from evaluator.backends.model_binding import MisfitError, call_arguments, init_a
 
 TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
-ENTRIES: Final = ("run", "solve", "solution")
+ENTRIES: Final = ("run", "solve", "solution", "kernel_function")
 """Functions by which Triton's host code is called, as `stages.lift.triton.entry_points` has them."""
 SEED: Final = 42
 """What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
@@ -56,8 +57,9 @@ class LoadedText:
         modules: PrebuiltModules,
         call: Sequence[Any] = (),
     ) -> None:
-        """`text`: empty for a baseline that the problem's own file is. `call`: of an extension, the function's name
-        and what it is given, as `ExtensionCall` has it; of the null submission, the outputs that it does not return.
+        """`text`: empty for a baseline that the problem's own file is. `call`: of an extension, or of a function that
+        was bound beforehand, its name and what it is given, in order and by name, as `ExtensionCall` has it; of the
+        null submission, the outputs that it does not return.
 
         Raises whatever the texts raise, and MisfitError.
         """
@@ -87,6 +89,8 @@ class LoadedText:
             made = [torch.zeros_like(one) for one in self._outputs]
             self._called, self._arguments = (lambda: made), []
             return "nothing"
+        if self._form == "triton" and self._call:
+            return self._bound(self._names[self._call[0]], tensors, numbers)
         if self._form == "triton":
             self._called = self._names[self._entry]
             named = {**tensors.inputs, **tensors.outputs}
@@ -127,24 +131,30 @@ class LoadedText:
         self._outputs = [one for name, one in tensors.outputs.items() if name not in given]
 
     def _extension(self, tensors: Tensors, numbers: Mapping[str, float]) -> str:
-        name, wanted = self._call
+        name = self._call[0]
         module = self._modules.only()
         if not hasattr(module, name):
             raise MisfitError(f"the module has no function {name}")
+        return self._bound(getattr(module, name), tensors, numbers)
+
+    def _bound(self, function: Any, tensors: Tensors, numbers: Mapping[str, float]) -> str:
+        name, wanted, by_name = self._call
         everything = {**tensors.inputs, **tensors.outputs}
 
         def value(kind: str, what: Any) -> Any:
             if isinstance(what, list):
-                return [value(kind, one) for one in what]
+                return tuple(value(kind, one) for one in what)
             if what is None or what in everything:
                 return None if what is None else everything[what]
             number = numbers[what] if isinstance(what, str) else what
             whole = kind == "i" or (kind == "o" and number == int(number))
             return bool(number) if kind == "b" else int(number) if whole else float(number)
 
-        self._called, self._arguments = getattr(module, name), [value(kind, what) for kind, what in wanted]
-        self._returns_all_but([what for _, what in wanted if isinstance(what, str)], tensors)
-        return f"{name}({', '.join(str(what) for _, what in wanted)})"
+        keywords = {each: value(kind, what) for each, kind, what in by_name}
+        self._called, self._arguments = partial(function, **keywords), [value(kind, what) for kind, what in wanted]
+        given = [*(what for _, what in wanted), *(what for _, _, what in by_name)]
+        self._returns_all_but([what for what in given if isinstance(what, str)], tensors)
+        return f"{name}({', '.join(map(str, given))})"
 
     def _model(self, reference: str) -> torch.nn.Module:
         stated = carried_out(reference, REFERENCE) if reference else {}

@@ -1,9 +1,9 @@
 """Device memory that is addresses alone, and what was done to it, written down."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 ALIGNMENT: Final = 512
 """What PyTorch gives its tensors."""
@@ -26,6 +26,10 @@ class ReadsDataError(NotRecordedError):
     """Python that asks what a tensor holds."""
 
 
+def _not_copied(one: Any, kind: Any) -> NoReturn:
+    raise NotRecordedError(f"a conversion from {one.dtype} to {kind}")
+
+
 class RecordedMemory:
     """Buffers at made-up addresses, none of which comes twice, and the steps on them."""
 
@@ -41,6 +45,9 @@ class RecordedMemory:
         """Which the next step is on; 0 is the default stream."""
         self.non_blocking: list[int] = []
         """All others: PyTorch's streams do not wait for the default stream, nor it for them."""
+        self.copied: Callable[[Any, Any], Any] = _not_copied
+        """Makes a tensor's elements anew, in order and in a type; set where Triton is imported."""
+        self._ours: list[tuple[int, int]] = []
         self._events = 0
         self._step_count = self._order_count = 0
         self._buffers_before = 0
@@ -86,6 +93,15 @@ class RecordedMemory:
                 raise NotRecordedError(f"more than {MAX_BUFFERS} tensors")
             self.buffers.append({"base": base, "bytes": size_bytes})
         return base
+
+    def made_by_us(self, address: int, size_bytes: int) -> None:
+        """Note a stretch whose contents a kernel of ours makes."""
+        self._ours.append((address, address + size_bytes))
+
+    def no_output(self, address: int) -> None:
+        """Raise NotRecordedError for an address in such a stretch: what is there, the submission has not computed."""
+        if any(start <= address < end for start, end in self._ours):
+            raise NotRecordedError("what Tensor.contiguous() or a conversion made, as an output")
 
     @property
     def is_paused(self) -> bool:

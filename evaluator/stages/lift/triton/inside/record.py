@@ -138,8 +138,10 @@ def _recorded(
     capability, facts = divmod(request["capability"], 10), request["device"]
     torch = torch_for(memory, request["device_name"], capability, facts)
     install_stand_in(torch)
-    if call["model"]:
-        add_modules(torch, memory)
+    add_modules(torch, memory)
+    from evaluator.stages.lift.triton.inside.copies import copied
+
+    memory.copied = copied
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()
@@ -177,7 +179,7 @@ def _recorded(
 
 
 def _passed(tensors: list[Any], kind: str, value: Any) -> Any:
-    return tensors[value] if kind == "tensor" else value
+    return tensors[value] if kind == "tensor" else tuple(value) if kind == "numbers" else value
 
 
 def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:
@@ -191,6 +193,7 @@ def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:
         )
         raise WrongResultError(f"it returns {got}, and the problem's outputs are {said}")
     for output, result in zip(wanted, results, strict=True):
+        result._memory.no_output(result.data_ptr())
         alike = tuple(result.shape) == tuple(output.shape) or output.numel() == 1
         same = result.dtype is output.dtype and result.numel() == output.numel() and alike
         if not same or not result.is_contiguous():

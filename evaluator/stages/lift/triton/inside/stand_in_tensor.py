@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError, RecordedMemory
+
+CONTIGUOUS: Final = "contiguous"
+"""`torch.contiguous_format`."""
 
 
 class Size(tuple[int, ...]):
@@ -284,16 +287,20 @@ class StandInTensor:
     def contiguous(self, memory_format: Any = None) -> "StandInTensor":
         if self.is_contiguous():
             return self
-        raise NotRecordedError("Tensor.contiguous() of a tensor that is not: a copy into another layout")
+        if memory_format not in (None, CONTIGUOUS):
+            raise NotRecordedError(f"Tensor.contiguous() with memory_format {memory_format!r}")
+        made: StandInTensor = self._memory.copied(self, self.dtype)
+        return made
 
     def to(self, *wanted: Any, **named: Any) -> "StandInTensor":
+        to = self.dtype
         for one in (*wanted, *named.values()):
             kind = one.dtype if isinstance(one, StandInTensor) else one
-            if isinstance(kind, dtype) and kind is not self.dtype:
-                raise NotRecordedError(f"a conversion from {self.dtype} to {kind}")
+            if isinstance(kind, dtype):
+                to = kind
             if isinstance(kind, device | str) and device(kind).type != "cuda":
                 raise ReadsDataError(f"Tensor.to({str(kind)!r})")
-        return self
+        return self if to is self.dtype else self._memory.copied(self, to)
 
     def cuda(self, *_: Any, **__: Any) -> "StandInTensor":
         return self
@@ -321,6 +328,7 @@ class StandInTensor:
             raise NotRecordedError("a copy between tensors of different types or shapes")
         if not (self.is_contiguous() and source.is_contiguous()):
             raise NotRecordedError("a copy of a tensor that is not contiguous")
+        self._memory.no_output(source._address)
         self._memory.copy(self._address, source._address, self.nbytes)
         return self
 

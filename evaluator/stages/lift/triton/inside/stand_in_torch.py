@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
-from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTensor, device
+from evaluator.stages.lift.triton.inside.stand_in_tensor import CONTIGUOUS, Size, StandInTensor, device
 from evaluator.stages.lift.triton.inside.streams import streams_on
 
 VERSION: Final = "2.9.0"
@@ -85,7 +85,7 @@ def torch_for(
         is_tensor=lambda one: isinstance(one, StandInTensor), numel=lambda one: one.numel(),
         get_default_dtype=lambda: default[0], set_default_dtype=lambda kind: default.__setitem__(0, kind),
         set_float32_matmul_precision=lambda _: None, strided="torch.strided",
-        contiguous_format="contiguous", preserve_format="preserve", channels_last="channels_last",
+        contiguous_format=CONTIGUOUS, preserve_format="preserve", channels_last="channels_last",
         inf=math.inf, nan=math.nan, pi=math.pi, e=math.e,
         no_grad=_Nothing, inference_mode=_Nothing, enable_grad=_Nothing,
         version=SimpleNamespace(cuda="13.0", hip=None), backends=_settings(),

@@ -74,6 +74,54 @@ def test_what_has_a_default_is_passed_by_name_where_the_problem_has_it(problem, 
     assert bool(call["results"]) is ("out" not in names)
 
 
+MODEL = """
+class Model:
+    def __init__(self, in_features, stride, scale=2.0, bias=True, window=(3, 3)): pass
+
+def get_init_inputs(): return [rows, 2, 0.5]
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names", "keywords"),
+    [
+        ("x, weight, bias", "x weight bias", ""),
+        ("data, w, b", "x weight bias", ""),
+        ("b, data, w, eps", "bias x weight eps", ""),
+        ("data, gamma, beta, eps=1.0, rows=None", "x weight bias eps", ""),
+        ("x, weight=None, bias=None, scale=1.0, y=None, stride=1", "x weight bias scale", "stride"),
+        ("x, weight, bias, *, in_features, window=(1, 1)", "x weight bias", "in_features window"),
+        ("*args", "x weight bias stride scale window_0 window_1", ""),
+    ],
+)
+def test_kernel_function_gets_what_model_gets_and_returns_the_outputs(parameters, names, keywords, monkeypatch):
+    monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
+    problem = find_problem("layer_norm")
+    binding = bound("layer_norm", f"def kernel_function({parameters}): pass")
+    assert (binding.names, binding.keywords) == (tuple(names.split()), tuple(keywords.split()))
+    call = python_call(problem, binding, {"rows": 6, "cols": 5}, {})
+    assert call["results"] == [3]
+    passed = dict(zip(binding.names, call["arguments"], strict=True)) | call["keywords"]
+    known = {"scale": ["number", 0.5], "stride": ["number", 2], "in_features": ["number", 6]}
+    known["window"] = ["numbers", [3, 3]]
+    assert all(passed[name] == what for name, what in known.items() if name in passed)
+
+
+def test_a_switch_of_model_is_no_bias_and_numbers_go_by_their_names(monkeypatch):
+    monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
+    binding = bound("rms_norm", "def run(data, gain, scale, bias=None, window=None): pass")
+    assert (binding.names, binding.keywords) == (("x", "weight", "scale"), ("window",))
+    assert bound("vector_add", "def run(stride, scale, window): pass").names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("parameters", ["x, weight", "x, weight, bias, more", "x, weight, c=None, d=None", "x, *, w"])
+def test_kernel_function_that_does_not_take_every_input_is_refused(parameters):
+    with pytest.raises(LiftRefusedError) as refused:
+        bound("layer_norm", f"def kernel_function({parameters}): pass")
+    assert refused.value.ruling.status is Status.INVALID_SUBMISSION
+    assert "def kernel_function(x, weight, bias, eps, rows, cols)" in refused.value.ruling.hint
+
+
 @pytest.mark.parametrize(
     "text", ["def run(p, q, r, s, t): pass", "def run(): pass", "def run(a): pass", "def run(a, b, c, *, axis): pass"]
 )

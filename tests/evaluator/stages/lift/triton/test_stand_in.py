@@ -99,8 +99,9 @@ def test_what_it_cannot_say_is_named(stand_in):
         (lambda: stand_in.matmul(x, x), "torch.matmul"),
         (lambda: x.sum(), "torch.Tensor.sum"),
         (lambda: x + 1, "operator on tensors"),
-        (lambda: x.half(), "conversion from torch.float32 to torch.float16"),
-        (lambda: stand_in.empty(4, 4).t().contiguous(), "another layout"),
+        (lambda: x.double(), "conversion from torch.float32 to torch.float64"),
+        (lambda: stand_in.empty(4, 4).t().half(), "conversion from torch.float32 to torch.float16"),
+        (lambda: stand_in.empty(4, 4).t().contiguous(memory_format="channels_last"), "memory_format"),
     ):
         with pytest.raises(NotRecordedError, match=re.escape(said)):
             attempt()

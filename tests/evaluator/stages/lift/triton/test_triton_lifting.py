@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from common.contract import Phase, Settings, Status
 from evaluator.errors import Ruling
 from evaluator.pipeline.build import build, known_points, record_ahead
@@ -105,6 +107,19 @@ def test_a_returned_tensor_is_the_output(toolbox):
     source = (FILES / "relu_returned.py").read_text().replace("    y = torch.empty_like(x)\n", part)
     planned = built(source, toolbox, "relu")
     assert planned.lifting.copies == 1
+
+
+@pytest.mark.parametrize("last", ["return x.t().contiguous()", "y = x.t().contiguous()\n    return y[:]"])
+def test_a_copy_into_another_layout_is_no_answer(last, toolbox):
+    source = f"{ADD}\n\ndef run(x):\n    {last}\n"
+    ending = built(source, toolbox, "transpose")
+    assert (ending.ruling.status, ending.ruling.phase) == (Status.UNSUPPORTED, Phase.LIFT)
+    assert "as an output" in ending.ruling.message
+
+
+def test_a_copy_of_such_a_copy_is_no_answer_either(toolbox):
+    ending = built(f"{ADD}\n\ndef run(x, y):\n    y.copy_(x.t().contiguous())\n", toolbox, "transpose")
+    assert "as an output" in ending.ruling.message
 
 
 def test_what_triton_does_not_compile_is_told_with_its_line(toolbox):
