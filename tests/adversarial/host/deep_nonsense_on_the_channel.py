@@ -3,6 +3,7 @@
 # expect: rejected
 # because: it is no message of ours, and no fault of the reader
 import os
+import stat
 import struct
 
 import torch
@@ -13,7 +14,8 @@ class ModelNew(torch.nn.Module):
         word = b"[" * 100_000
         for fd in range(3, 128):
             try:
-                os.write(fd, struct.pack("<I", len(word)) + word)
+                if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                    os.write(fd, struct.pack("<I", len(word)) + word)
             except OSError:
                 pass
         return torch.relu(x)
