@@ -170,6 +170,8 @@ class SubmissionCall:
     tensors: tuple[CallTensor, ...]
     initial: tuple[tuple[str, str], ...] = ()
     """Inputs whose contents an output has before the call, and that output; no name is zeros."""
+    reference: str = ""
+    """The file that states the problem as these sizes have it, where it says how a model is made."""
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Its tensors as pieces of memory, without their contents."""

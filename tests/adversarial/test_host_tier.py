@@ -2,9 +2,11 @@
 
 A header says the problem, what is tried, how it must end (`passed|…`) and why. `needs: a pids control group` is for
 what forks without end: without one it is not run here at all, though a process may start threads only then.
+`timed_at: {…}`: it is timed too, at these sizes.
 """
 
 import contextlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "evaluator"))
 from host_tier import host_toolbox
 
 from common.contract import Settings, Status, Submission
+from evaluator.foreign.loading import foreign_problem
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.sandbox.host.task_group import TaskGroup
 
@@ -27,7 +30,9 @@ NEXT = (FOLDER / "honest_plain.py").read_text()
 
 def header(source: str) -> dict[str, str]:
     return dict(
-        re.findall(r"^# (problem|attack|dialect|expect|because|needs|run_timeout_s): (.*)$", source, re.MULTILINE)
+        re.findall(
+            r"^# (problem|attack|dialect|expect|because|needs|run_timeout_s|timed_at): (.*)$", source, re.MULTILINE
+        )
     )
 
 
@@ -42,7 +47,13 @@ def graded(toolbox, source, run_timeout_s=30.0):
     head = header(source)
     # `always`: what the text does while it is recorded is not what is tried here.
     settings = Settings(
-        host_tier="always", verification="quick", timing=False, estimate_for=None, run_timeout_s=run_timeout_s
+        host_tier="always",
+        verification="quick",
+        timing="timed_at" in head,
+        sizes=json.loads(head.get("timed_at", "null")),
+        estimate_for=None,
+        run_timeout_s=run_timeout_s,
+        max_launches=10,
     )
     submission = Submission(
         problem=head["problem"], source=source, dialect=head.get("dialect", "kernelbench"), settings=settings
@@ -63,7 +74,7 @@ def test_host_code_ends_as_it_must_and_the_next_job_is_right(path, toolbox):
     told = f"{verdict.status} in {verdict.phase}: {verdict.message}\nexpected {head['expect']}: {head['because']}"
     assert verdict.status.value in head["expect"].split("|"), told
     assert verdict.compile is not None
-    assert verdict.compile.tier == "host"
+    assert verdict.compile.tier == ("device" if verdict.phase == "screen" else "host")
     assert (verdict.reward is None) == (verdict.status is Status.UNSUPPORTED)
     if verdict.status is not Status.PASSED:
         assert verdict.hint
@@ -83,3 +94,47 @@ def test_the_corpus_says_what_each_file_tries():
         assert head.keys() >= {"problem", "attack", "expect", "because"}, name
         assert ENDS.issuperset(head["expect"].split("|")), name
         assert head["expect"] in ("passed", "unsupported") or not name.startswith("honest"), name
+
+
+REFERENCE = """
+import torch
+import torch.nn as nn
+
+batch = 16
+features = 64
+outputs = 48
+given = [features, outputs]
+
+class Model(nn.Module):
+    def __init__(self, many, others):
+        super().__init__()
+        self.linear = nn.Linear(many, others)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+def get_inputs():
+    return [torch.randn(batch, features)]
+
+def get_init_inputs():
+    return given
+"""
+
+
+def test_a_model_is_made_as_the_problems_file_makes_it_at_each_of_its_sizes(toolbox):
+    """What follows from the file's numbers has other values too, here the list that `get_init_inputs` returns."""
+    source = REFERENCE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+    settings = Settings(
+        host_tier="always",
+        verification="quick",
+        timing=False,
+        estimate_for=None,
+        other_sizes="required",
+    )
+    with foreign_problem(
+        REFERENCE.encode(), "linear.py", toolbox.sandbox, toolbox.cache, other_sizes="required"
+    ) as problem:
+        submission = Submission(problem=problem.id, source=source, dialect="kernelbench", settings=settings)
+        verdict = evaluate(submission, toolbox, problem=problem)
+    assert verdict.status is Status.PASSED, verdict.message
+    assert len({tuple(trial.sizes.items()) for trial in verdict.correctness.trials}) > 2

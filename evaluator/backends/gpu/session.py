@@ -234,6 +234,8 @@ class GpuSession:
         self._unloadable: Fault | None = None
         """Why the driver would not take the program."""
         self._plans: dict[object, tuple[int, Layout]] = {}
+        self._layouts: dict[object, Layout] = {}
+        """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
         self._guarded: Layout | None = None
         """The layout whose guards are known to be whole: they need not be written again."""
         self._last: Layout | None = None
@@ -338,10 +340,11 @@ class GpuSession:
 
         It does so while the contents are written.
         """
-        key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
+        buffers = tuple((b.name, b.size_bytes) for b in run.buffers)
+        key = (buffers, run.steps)
         new = key not in self._plans
         if new:
-            where = layout(run.buffers, self._slot.memory.size_bytes)
+            where = self._layouts.setdefault(buffers, layout(run.buffers, self._slot.memory.size_bytes))
             if where.size_bytes > self._slot.memory.size_bytes:
                 raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
             number = len(self._plans)

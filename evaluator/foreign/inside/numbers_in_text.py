@@ -1,6 +1,7 @@
 """Numbers in a file's text that other sizes have: those that it gives a name, and others, equal ones together."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -22,6 +23,7 @@ _FOLDED: Final = {
     ast.LShift: lambda left, right: left << right if right < 32 else 0,
     ast.Pow: lambda left, right: left**right if right < 32 else 0,
 }
+_ARITHMETIC: Final = re.compile(rb"\d[\w\s+*/<()-]*")
 _LEAST: Final = 16
 """Smaller numbers without a name are heads, windows, bits or steps rather than extents."""
 _NEAR_END: Final = 0.9
@@ -221,6 +223,27 @@ def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
     constants = constants_in(tree)
     # A Model holds no number of examples: one of its own that equals it is another.
     return tree, constants | shares_in(tree, [one.value for name, one in constants.items() if _BATCH not in name])
+
+
+def text_at(text: str, sizes: Mapping[str, int]) -> str:
+    """The file's text with these values in the place of its numbers; all else stays. Raises SyntaxError."""
+    tree, constants = parsed(text)
+    places = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and is_size(one.value)]
+    stated = [one.value for one in places]
+    for size, value in sizes.items():
+        if size in constants:
+            constants[size].value = value
+    changed = [one for one, before in zip(places, stated, strict=True) if one.value != before]
+    data = text.encode()
+    starts = [0]
+    for line in data.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for one in sorted(changed, key=lambda one: (one.lineno, one.col_offset), reverse=True):
+        start = starts[one.lineno - 1] + one.col_offset
+        end = starts[(one.end_lineno or one.lineno) - 1] + (one.end_col_offset or 0)
+        if _ARITHMETIC.fullmatch(data[start:end]):  # of one in an f-string nobody knows where it is
+            data = data[:start] + str(one.value).encode() + data[end:]
+    return data.decode()
 
 
 def shares_in(tree: ast.Module, named: Sequence[int]) -> dict[str, Share]:

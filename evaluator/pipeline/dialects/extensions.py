@@ -46,8 +46,9 @@ def built(
         if dialect == "triton":
             call = call_of_python(source, job.problem)
         for text in compiled_texts(job, source, dialect):
-            for part in (*text.cpp_sources, *text.cuda_sources):
-                if (ruling := screen(part, policy=LIFTED).ruling) is not None:
+            # Each file as it is compiled: a line may begin in one text and end in the next.
+            for unit in text.units().values():
+                if (ruling := screen(unit, policy=LIFTED).ruling) is not None:
                     return ruling
             build = ExtensionBuild(
                 text,

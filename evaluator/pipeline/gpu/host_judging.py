@@ -4,10 +4,10 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import replace
 
-from common.contract import Phase, form_of
+from common.contract import Phase
 from evaluator.backends.gpu.host.process import HostFaultError, RunnableText
 from evaluator.backends.gpu.host.session import HostRuntime, HostSession
-from evaluator.foreign.learning import origins
+from evaluator.backends.peaks import peaks_of
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
 from evaluator.pipeline.referee import HostRequest, HostResult, Stopwatch
@@ -18,7 +18,10 @@ from evaluator.stages.host.clock import HostRound, host_timing, time_calls
 from evaluator.stages.host.coverage import Coverage, coverage_of, kernels_of_text, ruling_on_coverage
 from evaluator.stages.host.faults import in_words_of_host_code
 from evaluator.stages.host.host_plan import HostPlan, host_plan
+from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.triton.entry_points import bind_python, python_entry
 from evaluator.stages.time.measurement import Baseline
+from evaluator.stages.time.roofline import Roofline, precision_of
 from evaluator.stages.verify.trials import asked_sizes, plan_trials, too_large
 from evaluator.stages.verify.verification import verify
 from evaluator.stages.verify.verified import Verified
@@ -44,12 +47,11 @@ def judge_host(
     rng = make_rng(int(generator.integers(1 << 62)))
     clock = Stopwatch()
     plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
-    reference = _reference(problem)
-    compared = baseline_of(problem, reference) if settings.timing else None
-    program = RunnableText(request.form, request.text, reference, request.libraries, request.call)
+    compared = baseline_of(problem, plan.stated) if settings.timing else None
+    program = RunnableText(request.form, request.text, request.libraries, request.call)
     with (
         (turns or GpuTurns(None)).job() as turn,
-        runtime.open(program, compared, foreign=bool(problem.origin)) as session,
+        runtime.open(program, compared, foreign=bool(problem.origin), given=_given_outputs(request)) as session,
     ):
         clock.lap("process")
         try:
@@ -103,7 +105,9 @@ def _timed(
     if timed.ruling is not None or timed.times is None:
         verified = in_words_of_host_code(replace(_failed(found.verified, timed), ruling=timed.ruling))
         return replace(found, verified=replace(verified, ruling=None), ruling=verified.ruling)
-    timing = host_timing(timed.times)
+    peaks = peaks_of(timed.times.device) if problem.work_is_least else None
+    roofline = Roofline(problem.work(sizes), precision_of(problem), peaks) if peaks else None
+    timing = host_timing(timed.times, roofline)
     if isinstance(timing, str):
         return replace(found, verified=found.verified.warned((timing,)))
     return replace(found, timing=timing)
@@ -125,17 +129,32 @@ def _covered(session: HostSession, request: HostRequest) -> Coverage:
         return _UNPROFILED
 
 
-def _reference(problem: Problem) -> str:
-    """The file that states the problem, where it says how a model is made; else nothing."""
-    text = origins.load(problem.origin).text if problem.origin else b""
-    return text.decode() if text and form_of(text) == "kernelbench" else ""
+def _given_outputs(request: HostRequest) -> frozenset[str]:
+    """The outputs that a submission writes where it is given them: it returns the others, which are copied then.
+
+    All, where its text does not say it: so nothing is subtracted that it may not have taken.
+    """
+    outputs = frozenset(one.name for one in request.problem.outputs)
+    if request.form == "kernelbench":
+        return frozenset()
+    if request.call is not None:
+        given = [*request.call.arguments, *(each[1:] for each in request.call.keywords)]
+        return outputs & {what for _, what in given if isinstance(what, str)}
+    entry = python_entry(request.text)
+    try:
+        binding = None if entry is None else bind_python(request.problem, entry)
+    except LiftRefusedError:
+        return outputs
+    return outputs if binding is None else outputs & {*binding.names, *binding.keywords}
 
 
 def baseline_of(problem: Problem, reference: str) -> RunnableText | None:
-    """PyTorch's own way to solve a problem, as a program like a submission's; None where there is none."""
+    """PyTorch's own way to solve a problem, as a program like a submission's; None where there is none.
+
+    `reference`: the file that states the problem, where that says how a model is made.
+    """
     if problem.origin:
-        text = f"{reference}\nModelNew = Model\n"
-        return RunnableText("kernelbench", text, reference) if reference else None
+        return RunnableText("kernelbench", "") if reference else None
     names = [*(one.name for one in problem.inputs), *problem.example_sizes[0], *(one.name for one in problem.scalars)]
     return RunnableText(
         "kernelbench",

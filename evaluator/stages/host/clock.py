@@ -9,7 +9,7 @@ its process has ended: what it had slowed down would have been to its own good, 
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Protocol
@@ -22,6 +22,7 @@ from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, Rng
 from evaluator.problems.problem import Sizes
 from evaluator.stages.host.host_plan import HostPlan
+from evaluator.stages.time.roofline import Roofline
 from evaluator.stages.time.statistics import Measurement, summarise
 from evaluator.stages.time.stopping import StoppingRule, ranks
 from evaluator.stages.verify.examination import POISON, Examination
@@ -41,7 +42,12 @@ class HostStand(Session, Protocol):
     """A session that can also time the null submission and the baseline."""
 
     def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
-        """What the null submission takes. Raises InfrastructureError."""
+        """What the null submission takes, which gives its outputs back as the submission does. Raises
+        InfrastructureError.
+        """
+
+    def baseline_null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float | None:
+        """What a null submission takes that gives outputs back as the baseline does; None where that is the same."""
 
     def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the baseline takes. Raises InfrastructureError."""
@@ -63,13 +69,21 @@ class HostTimes:
     baseline_after_us: tuple[float, ...]
     compared_with: str
     device: DeviceState
-    checked: int
-    """Timed calls whose whole output was verified: all of them."""
+    baseline_null_us: tuple[float, ...] = ()
+    """Of a null submission that gives outputs back as the baseline does, where the submission does it otherwise."""
+    baseline_null_after_us: tuple[float, ...] = ()
 
     @property
     def null_median_us(self) -> float:
         """The lower of both medians."""
         return min(median(self.null_us), median(self.null_after_us))
+
+    @property
+    def baseline_null_median_us(self) -> float:
+        """What is subtracted from the baseline."""
+        if not self.baseline_null_us:
+            return self.null_median_us
+        return min(median(self.baseline_null_us), median(self.baseline_null_after_us))
 
     @property
     def resolution_us(self) -> float:
@@ -113,7 +127,7 @@ def time_calls(
     trial = PlannedTrial(sizes, problem.distributions[0], problem.tolerance, False)
     rule = StoppingRule.of(settings)
     until_s = time.monotonic() + _SHARE * settings.run_timeout_s
-    times: list[tuple[float, float, float]] = []
+    times: list[_Turn] = []
     inputs: Mapping[str, Array] = {}
     warm_ups = 0
     while True:
@@ -126,51 +140,77 @@ def time_calls(
             timed = replace(ruling, phase=Phase.TIME)
             return HostRound(ruling=timed, trials=tuple(examination.trials), fault=examination.fault)
         assert outcome.times_us is not None
-        turn = (outcome.times_us[0], session.null_us(call, inputs), session.baseline_us(call, inputs))
+        turn = _Turn(outcome.times_us[0], *_beside(session, call, inputs))
         if warm_ups < _WARM_UPS:
             warm_ups += 1
             continue
         times.append(turn)
         progress(len(times))
-        late = time.monotonic() > until_s or examination.left_s <= 0
-        if late or len(times) >= settings.max_launches or (not len(times) % _LOOK_EVERY and _known(times, rule)):
+        spent = time.monotonic() > until_s or examination.left_s <= 0
+        if spent or len(times) >= settings.max_launches or (not len(times) % _LOOK_EVERY and _known(times, rule)):
             break
     session.end_submission()
-    after = [(session.null_us(call, inputs), session.baseline_us(call, inputs)) for _ in range(_TURNS_AFTER)]
-    submission_us, null_us, baseline_us = zip(*times, strict=True)
-    null_after_us, baseline_after_us = zip(*after, strict=True)
+    after = [_Turn(0.0, *_beside(session, call, inputs)) for _ in range(_TURNS_AFTER)]
     found = HostTimes(
-        dict(sizes),
-        submission_us,
-        null_us,
-        baseline_us,
-        null_after_us,
-        baseline_after_us,
-        compared_with,
-        state(),
-        len(times),
+        sizes=dict(sizes),
+        submission_us=tuple(one.submission_us for one in times),
+        null_us=tuple(one.null_us for one in times),
+        baseline_us=tuple(one.baseline_us for one in times),
+        null_after_us=tuple(one.null_us for one in after),
+        baseline_after_us=tuple(one.baseline_us for one in after),
+        compared_with=compared_with,
+        device=state(),
+        baseline_null_us=_given(one.baseline_null_us for one in times),
+        baseline_null_after_us=_given(one.baseline_null_us for one in after),
     )
     return HostRound(found, trials=tuple(examination.trials))
 
 
-def _known(times: Sequence[tuple[float, float, float]], rule: StoppingRule) -> bool:
-    null_us = median(one[1] for one in times)
-    return rule.met(_less([one[0] for one in times], null_us), _less([one[2] for one in times], null_us))
+@dataclass(frozen=True)
+class _Turn:
+    submission_us: float
+    null_us: float
+    baseline_us: float
+    baseline_null_us: float | None
 
 
-def host_timing(times: HostTimes) -> Timing | str:
-    """What a verdict says about the speed, or why it says nothing."""
+def _beside(
+    session: HostStand, call: SubmissionCall, inputs: Mapping[str, Array]
+) -> tuple[float, float, float | None]:
+    return session.null_us(call, inputs), session.baseline_us(call, inputs), session.baseline_null_us(call, inputs)
+
+
+def _given(times_us: Iterable[float | None]) -> tuple[float, ...]:
+    return tuple(one for one in times_us if one is not None)
+
+
+def _known(times: Sequence[_Turn], rule: StoppingRule) -> bool:
+    null_us = median(one.null_us for one in times)
+    other_us = _given(one.baseline_null_us for one in times)
+    return rule.met(
+        _less([one.submission_us for one in times], null_us),
+        _less([one.baseline_us for one in times], median(other_us) if other_us else null_us),
+    )
+
+
+def host_timing(times: HostTimes, roofline: Roofline | None = None) -> Timing | str:
+    """What a verdict says about the speed, or why it says nothing. `roofline`: of the device, where it is known."""
     null_us, resolution_us = times.null_median_us, times.resolution_us
     calmer = median(times.baseline_after_us) < median(times.baseline_us)
-    baseline_us = _less(times.baseline_after_us if calmer else times.baseline_us, null_us)
-    submission_us = _less(times.submission_us, null_us)
+    baseline_us = _less(times.baseline_after_us if calmer else times.baseline_us, times.baseline_null_median_us)
+    submission_us, raw_us = _less(times.submission_us, null_us), median(times.submission_us)
     for name, samples in (("submission", submission_us), ("baseline", baseline_us)):
         if median(samples) <= resolution_us:
             return (
                 f"nothing is said about the speed: the {name} takes {max(0.0, median(samples)):.3g} us more than the "
                 f"null submission's {null_us:.4g} us, and this clock cannot tell {resolution_us:.3g} us from nothing"
             )
-    raw_us = median(times.submission_us)
+    latency_us = median(submission_us)
+    if roofline is not None and latency_us + resolution_us < roofline.floor_us:
+        return (
+            f"nothing is said about the speed: the submission takes {latency_us:.4g} us more than the null "
+            f"submission, which no right answer can: {roofline.reason}"
+        )
     measurement = Measurement(
         sizes=times.sizes,
         event_us=submission_us,
@@ -180,7 +220,7 @@ def host_timing(times: HostTimes) -> Timing | str:
         gap_us=0.0,
         compared_with=times.compared_with,
         device=times.device,
-        checked_launches=times.checked,
+        checked_launches=len(submission_us),  # each answer was compared in full
         notes=(_slowed(times),) if calmer and _slowed(times) else (),
     )
     return summarise(measurement, null_us=round(null_us, 4), resolution_us=resolution_us)

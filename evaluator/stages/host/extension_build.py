@@ -123,7 +123,7 @@ class ExtensionBuild:
                 "The grader's PyTorch is built without CUDA, and the extension is CUDA.",
                 "It was not judged, so there is no reward.",
             )
-        units = "\n".join(f"{name}\n{unit}" for name, unit in self.text.units().items())
+        units = json.dumps(self.text.units())
         flags = "\n".join((*self._cpp_flags, *self._cuda_flags))
         key = key_of(_RULES, self.text.name, units, flags, self.torch.version, self.toolchain.digest)
         try:

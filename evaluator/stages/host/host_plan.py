@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from common.contract import Phase, Status
 from common.launch_plan import LaunchPlan
 from evaluator.backends.session import CallTensor, SubmissionCall
 from evaluator.errors import Ruling
+from evaluator.foreign.inside.numbers_in_text import text_at
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
 from evaluator.stages.lift.binding import initial_contents
+from evaluator.stages.lift.extension.model_numbers import text_of
 
 
 @dataclass(frozen=True)
 class HostPlan(CheckedPlan):
     """A plan without steps: what the session is asked for is a call."""
+
+    @cached_property
+    def stated(self) -> str:
+        """The file that states the problem, where it says how a model is made; else nothing."""
+        return text_of(self.problem)
 
     def at(
         self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
@@ -40,7 +48,8 @@ class HostPlan(CheckedPlan):
             for one in buffers
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
-        call = SubmissionCall(dict(sizes), numbers, tensors, initial_contents(problem.entry))
+        reference = text_at(self.stated, sizes) if self.stated else ""
+        call = SubmissionCall(dict(sizes), numbers, tensors, initial_contents(problem.entry), reference)
         return SizedPlan(buffers, (), call)
 
 

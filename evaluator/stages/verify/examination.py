@@ -90,12 +90,11 @@ class Examination:
         self.hazards: dict[HazardWarning, None] = {}
         self.printed = ""
         self.fault: Fault | None = None
-        self.thread_instructions = 0
-        self.plain_instructions = 0
-        """Without those of drawn schedules and weak memory."""
+        self.thread_instructions = self.plain_instructions = 0
+        """All, and without those of drawn schedules and weak memory."""
         self.facts: dict[str, int] = {}
-        self.twice = 0
-        self.deterministic = True
+        self.twice, self.deterministic = 0, True
+        self.finished = True  # the last run: memory is as a call leaves it
         self.order_sizes: dict[int, Sizes] = {}
         """By `ORDERED_INSTRUCTIONS`: the largest that costs so much at most."""
         self.order_costs: dict[int, int] = {}
@@ -369,6 +368,7 @@ class Examination:
         self.left_s -= 0 if ours else took_s
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
+        self.finished = outcome.fault is None
         self.thread_instructions += outcome.thread_instructions
         if not (run.schedule or run.weak_memory):
             self.plain_instructions += outcome.thread_instructions

@@ -1,6 +1,7 @@
 """The referee's hold on a process in which host code runs: a submission's has one program, and then it is ended."""
 
 import contextlib
+import math
 import os
 import select
 import time
@@ -31,6 +32,8 @@ _WAITS_S: Final = 3600.0
 """How long one that was started ahead may wait for its program."""
 _KINDS: Final = ("misfit", "no_compiler", "no_process", "out_of_memory")
 """Of faults that a process may name beside an exception."""
+_MAX_LINE: Final = 1 << 31
+"""Above the number of lines of any text that is accepted, and within what a column of a database takes."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,6 @@ class RunnableText:
 
     form: Form
     text: str
-    reference: str = ""
-    """The file that states the problem, where it says how a model is made."""
     libraries: tuple[BuiltLibrary, ...] = ()
     call: ExtensionCall | None = None
     """Of an extension alone."""
@@ -108,7 +109,7 @@ class HostProcess:
             if program.call is None
             else [program.call.function, program.call.arguments, program.call.keywords],
         }
-        texts = program.text.encode(), program.reference.encode(), held
+        texts = program.text.encode(), held
         with contextlib.ExitStack() as files:
             self._ask(order, time_s, [files.enter_context(_file(one)) for one in texts])
 
@@ -122,7 +123,7 @@ class HostProcess:
 
     def prepare(self, name: str, order: dict[str, Any], time_s: float) -> str:
         """Make the program for a set of sizes; what is then called. Raises HostFaultError, GpuError."""
-        return str(self._ask({"order": "prepare", "program": name, **order}, time_s).get("entry", ""))[:200]
+        return _one_line(self._ask({"order": "prepare", "program": name, **order}, time_s).get("entry", ""), 200)
 
     def arm(self, name: str, time_s: float) -> None:
         """Have it wait for the word to go. Raises HostFaultError, GpuError."""
@@ -153,9 +154,12 @@ class HostProcess:
         """What a call spends its time on, as the process itself says: name, kind, µs. Raises HostFaultError."""
         told = self._ask({"order": "profile", "program": name}, time_s).get("spent")
         try:
-            return [(str(name)[:300], str(kind), max(0.0, float(us))) for name, kind, us in told or ()]
-        except (TypeError, ValueError):
+            spent = [(_one_line(name, 300), _one_line(kind, 20), float(us)) for name, kind, us in told or ()]
+        except (TypeError, ValueError, OverflowError):
             raise self._forged() from None
+        if not all(math.isfinite(us) for _, _, us in spent):
+            raise self._forged()
+        return [(name, kind, max(0.0, us)) for name, kind, us in spent]
 
     def close(self) -> None:
         """End it and all that it started, and wait for that."""
@@ -186,10 +190,9 @@ class HostProcess:
             raise self._forged()
         kind = fault.get("kind") if fault.get("kind") in _KINDS else "exception"
         line = fault.get("line")
-        said = " ".join(str(fault.get("message", "")).split())[:500]
-        raise HostFaultError(
-            Fault(kind=str(kind), message=said, line=line if isinstance(line, int) and line > 0 else None)
-        )
+        said = _one_line(fault.get("message", ""), 500)
+        in_text = isinstance(line, int) and 0 < line < _MAX_LINE
+        raise HostFaultError(Fault(kind=str(kind), message=said, line=line if in_text else None))
 
     def _forged(self) -> HostFaultError:
         self._end()
@@ -221,6 +224,11 @@ class HostProcess:
             self._session.allow(0.0)
             return last_words(self._session.finish().stderr.decode(errors="replace"))
         return ""
+
+
+def _one_line(said: Any, most: int) -> str:
+    """What a process says, as text that every encoding, database and terminal takes: it may say anything."""
+    return " ".join("".join(one if one.isprintable() else " " for one in str(said)[: 8 * most]).split())[:most]
 
 
 @contextlib.contextmanager

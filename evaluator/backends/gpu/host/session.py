@@ -7,13 +7,14 @@ someone else states has its baseline in a third process, because its file is as 
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Protocol, Self
 
 from common.contract import Fault
 from evaluator.backends.gpu.host.process import HostFaultError, HostProcess, RunnableText
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout
+from evaluator.backends.prebuilt import ExtensionCall
 from evaluator.backends.session import PlanRun, RunOutcome, SubmissionCall
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import Array
@@ -79,7 +80,12 @@ class Stand:
             (one.name, one.role, str(one.dtype), one.shape, place.offset, place.size_bytes)
             for one, place in zip(call.tensors, where.places, strict=True)
         ]
-        order = {"sizes": dict(call.sizes), "scalars": dict(call.scalars), "tensors": tensors}
+        order = {
+            "sizes": dict(call.sizes),
+            "scalars": dict(call.scalars),
+            "tensors": tensors,
+            "reference": call.reference,
+        }
         self._side.synchronize()
         self.entry = self._process.prepare(self._name, order, time_s)
         self._prepared, self._where = call, where
@@ -169,8 +175,15 @@ class HostRuntime:
         self._next: HostProcess | None = None
         self._own: HostProcess | None = None
 
-    def open(self, program: RunnableText, baseline: RunnableText | None, foreign: bool = False) -> "HostSession":
+    def open(
+        self,
+        program: RunnableText,
+        baseline: RunnableText | None,
+        foreign: bool = False,
+        given: Collection[str] = (),
+    ) -> "HostSession":
         """A session for this program. `foreign`: the baseline's text is someone else's, and has a process of its own.
+        `given`: the outputs that the program is given to write to, and does not return.
 
         Raises SandboxError, StorageError, GpuError.
         """
@@ -189,9 +202,14 @@ class HostRuntime:
             if one is not None:
                 one.await_ready()
         submission = Stand("submission", process, self._side, program)
-        null = Stand("null", self._own, self._side, RunnableText("null", ""))
+        null = Stand("null", self._own, self._side, _null(given))
+        returning = Stand("returning", self._own, self._side, _null(())) if given and baseline is not None else None
         other = Stand("baseline", beside or self._own, self._side, baseline) if baseline is not None else None
-        return HostSession(self._side, submission, null, other, foreign)
+
+        def anew() -> Stand:
+            return Stand("submission", self._started(), self._side, program)
+
+        return HostSession(self._side, submission, null, returning, other, foreign, anew)
 
     def close(self) -> None:
         """End what waits for the next submission."""
@@ -219,9 +237,22 @@ class HostSession:
     looks = False
     counts_instructions = False
 
-    def __init__(self, side: HostSide, submission: Stand, null: Stand, baseline: Stand | None, foreign: bool) -> None:
+    def __init__(
+        self,
+        side: HostSide,
+        submission: Stand,
+        null: Stand,
+        returning: Stand | None,
+        baseline: Stand | None,
+        foreign: bool,
+        anew: Callable[[], Stand],
+    ) -> None:
+        """`returning`: a null submission that returns all outputs, as the baseline does, where the other does not.
+        `anew`: the same submission in another process.
+        """
         self._side, self._submission, self._null, self._baseline = side, submission, null, baseline
-        self._foreign = foreign
+        self._returning = returning
+        self._foreign, self._anew = foreign, anew
 
     @property
     def entry(self) -> str:
@@ -254,14 +285,28 @@ class HostSession:
         """What the null submission takes for the same. Raises GpuError."""
         return self._timed(self._null, call, inputs)
 
+    def baseline_null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float | None:
+        """What a null submission takes that returns outputs as the baseline does, where the other does not. Raises
+        GpuError.
+        """
+        return None if self._returning is None else self._timed(self._returning, call, inputs)
+
     def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the baseline takes for the same. Raises GpuError, and HostFaultError where it is someone else's."""
         assert self._baseline is not None
         return self._timed(self._baseline, call, inputs)
 
     def spent(self, time_s: float) -> list[tuple[str, str, float]]:
-        """What a call of the submission on its last inputs spends its time on, as it says. Raises HostFaultError."""
-        return self._submission.spent(time_s)
+        """What a call of the submission on its last inputs spends its time on, as it says. Raises HostFaultError.
+
+        Where its process does not survive being looked at, it goes on in another one. Raises GpuError.
+        """
+        try:
+            return self._submission.spent(time_s)
+        finally:
+            if not self._submission.alive:
+                self._submission.close(end_process=True)
+                self._submission = self._anew()
 
     def end_submission(self) -> None:
         """End the submission's process and all that it started; the others can still be timed. Raises GpuError."""
@@ -283,10 +328,17 @@ class HostSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end_submission()
-        self._null.close(end_process=False)
+        for own in (self._null, self._returning):
+            if own is not None:
+                own.close(end_process=False)
         if self._baseline is not None:
             self._baseline.close(end_process=self._foreign)
         self._side.clear()
+
+
+def _null(given: Collection[str]) -> RunnableText:
+    """The null submission, which returns all outputs but those that it is given."""
+    return RunnableText("null", "", call=ExtensionCall("", tuple(("t", name) for name in given)))
 
 
 def _nothing() -> None:

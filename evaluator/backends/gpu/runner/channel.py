@@ -94,7 +94,7 @@ class Channel:
             raise ChannelClosedError(f"a message of {size} bytes")
         try:
             message = json.loads(self._exactly(size, until_s))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ChannelClosedError(f"not a message: {error}") from error
         if not isinstance(message, dict):
             raise ChannelClosedError("not a message")

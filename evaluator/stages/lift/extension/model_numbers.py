@@ -4,7 +4,8 @@ A function that computes what Model does is given them beside the tensors: `forw
 """
 
 import ast
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -61,21 +62,61 @@ def _given(tree: ast.Module) -> dict[str, ast.expr]:
     with_default = names[len(names) - len(made.defaults) :]
     values: dict[str, ast.expr] = dict(zip(with_default, made.defaults, strict=True))
     values |= {one.arg: value for one, value in zip(made.kwonlyargs, made.kw_defaults, strict=True) if value}
-    returns = [one.value for one in ast.walk(inputs) if isinstance(one, ast.Return)] if inputs else []
-    match returns:
+    if inputs is None:
+        return values
+    returns = [one.value for one in ast.walk(inputs) if isinstance(one, ast.Return)]
+    own = _assigned_once(inputs)
+    match [_followed(one, {**_assigned_once(tree), **own}) for one in returns]:
+        case [ast.List(elts=[ast.List(elts=listed) | ast.Tuple(elts=listed), ast.Dict(keys=keys, values=held)])]:
+            pass
         case [ast.List(elts=listed) | ast.Tuple(elts=listed)]:
-            # Behind `*more` nobody knows which is whose, so that a default is none either.
-            many = next((at for at, one in enumerate(listed) if isinstance(one, ast.Starred)), None)
-            values |= dict(zip(names[:many], listed, strict=False))
-            if many is not None:
-                return {name: value for name, value in values.items() if name not in names[many:]}
+            keys, held = [], []
         case [ast.Dict(keys=keys, values=held)]:
-            if None in keys:
-                values.clear()
-            for key, value in zip(keys, held, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    values[key.value] = value
-    return {**{name: values[name] for name in names if name in values}, **values}
+            listed = []
+        case _:
+            # Nobody knows what is given, so that a default is none either.
+            return {}
+    if None in keys:
+        values.clear()
+    many = next((at for at, one in enumerate(listed) if isinstance(one, ast.Starred)), None)
+    values |= dict(zip(names[:many], listed, strict=False))
+    if many is not None:  # behind `*more` nobody knows which is whose
+        values = {name: value for name, value in values.items() if name not in names[many:]}
+    for key, value in zip(keys, held, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            values[key.value] = value
+    ordered = {**{name: values[name] for name in names if name in values}, **values}
+    return {name: _followed(value, own) for name, value in ordered.items()}
+
+
+def _assigned_once(scope: ast.Module | ast.FunctionDef | ast.ClassDef) -> dict[str, ast.expr]:
+    """What the scope gives each name that it gives one thing, and changes nowhere."""
+    nodes = list(_of_scope(scope.body))
+    stored = Counter(one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
+    # `args.append(3)`, `args[0] = 3`
+    changed = {
+        one.value.id
+        for one in nodes
+        if isinstance(one, ast.Attribute | ast.Subscript) and isinstance(one.value, ast.Name)
+    }
+    return {name: value for name, value in assigned(scope.body) if stored[name] == 1 and name not in changed}
+
+
+def _of_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All of it but for what is in functions and classes of its own."""
+    for node in nodes:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield node
+            yield from _of_scope(ast.iter_child_nodes(node))
+
+
+def _followed(value: ast.expr | None, names: Mapping[str, ast.expr]) -> ast.expr:
+    """What a name stands for, where it is one of these."""
+    for _ in names:
+        if not isinstance(value, ast.Name) or value.id not in names:
+            break
+        value = names[value.id]
+    return value or ast.Constant(None)
 
 
 def _number(value: ast.expr) -> float | None:

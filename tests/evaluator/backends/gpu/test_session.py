@@ -5,16 +5,19 @@ import os
 import struct
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from host_checks import HostDevice
-from stand_in import StandInServices, program
+from stand_in import StandInServices, program, relu_plan
 
+from common.contract import Settings, Status
 from common.wire import DType
 from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
+from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.backends.session import (
     Buffer,
     BufferCopy,
@@ -28,6 +31,10 @@ from evaluator.backends.session import (
 from evaluator.errors import GpuError
 from evaluator.problems.problem import Expected, Tolerance
 from evaluator.sandbox import selftest
+from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
+from evaluator.stages.verify.examination import Examination
+from evaluator.stages.verify.orders import later_call
+from evaluator.stages.verify.trials import PlannedTrial
 
 N = 1000
 
@@ -321,3 +328,34 @@ def _command(pid):
             return file.read()
     except OSError:
         return b""
+
+
+LAUNCH_ON = {
+    name: KernelLaunch("k", (4, 1, 1), (256, 1, 1), 0, False, (Pointer(name), Pointer("y"), struct.pack("<i", N)))
+    for name in ("x", "kept")
+}
+NEGATIVE = SimpleNamespace(name="negative", draw=lambda rng, sizes: {"x": -contents().abs() - 1})
+
+
+@pytest.mark.parametrize(
+    ("prepared", "call", "status"),
+    [
+        (BufferCopy("x", "kept"), LAUNCH_ON["x"], None),
+        (BufferCopy("x", "kept"), LAUNCH_ON["kept"], Status.INCORRECT),
+        # Zeros, which are relu of what is negative.
+        (BufferFill("kept", b"\0"), BufferCopy("kept", "y"), None),
+    ],
+)
+def test_a_later_call_finds_what_the_call_before_it_left(runtime, prepared, call, status):
+    made = program("relu")
+    plan = relu_plan(made)
+    buffers = (*plan.at({"n": N}).buffers, BufferFacts("kept", "temporary", DType.FLOAT32, (N,)))
+    distribution = NEGATIVE if isinstance(call, BufferCopy) else plan.problem.distributions[0]
+    trial = PlannedTrial({"n": N}, distribution, plan.problem.tolerance, False)
+    sized_plan = SizedPlan(buffers, (prepared, call), prepared=1)
+    with runtime.open(made, False, room_for(3 * [4 * N])) as session:
+        examination = Examination(plan, session, Settings(), TorchRng(0, "cpu"), 1)
+        assert examination.run(trial, sized_plan) is None
+        ruling = later_call(examination, trial, sized_plan)
+    assert (ruling and ruling.status) == status
+    assert [one.passed for one in examination.trials] == [status is None]

@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.foreign.inside.forms.leetgpu import LeetGpuFile
 from evaluator.foreign.inside.forms.tensara import TensaraFile
-from evaluator.foreign.inside.numbers_in_text import Together, varies
+from evaluator.foreign.inside.numbers_in_text import Together, text_at, varies
 
 CHALLENGE = """
 {top}
@@ -79,3 +79,10 @@ def test_numbers_of_test_cases_that_are_dicts_have_their_names() -> None:
         "number_2048": 2048,
     }
     assert [name for name, place in found.items() if not varies(place)] == ["number_2048"]
+
+
+def test_a_text_at_other_sizes_is_the_same_but_for_its_numbers():
+    text = "batch, N = 4, 1 << 10  # ä\nshape = (16, 2)\nN2 = N * 2\nsaid = f'{batch}é'\n"
+    changed = text_at(text, {"batch": 2, "N": 96, "shape_0": 8, "other": 3})
+    assert changed == "batch, N = 2, 96  # ä\nshape = (8, 2)\nN2 = N * 2\nsaid = f'{batch}é'\n"
+    assert text_at(text, {}) == text

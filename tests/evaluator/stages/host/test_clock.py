@@ -4,11 +4,22 @@ import numpy as np
 import pytest
 
 from common.contract import DeviceState
+from evaluator.backends.peaks import DevicePeaks
+from evaluator.problems.catalogue import find_problem
 from evaluator.stages.host.clock import HostTimes, host_timing
+from evaluator.stages.time.roofline import Roofline, precision_of
 from evaluator.stages.time.statistics import recomputed
 
 
-def times(submission_us, null_us=160.0, baseline_us=400.0, null_after_us=160.0, baseline_after_us=None, noise_us=1.0):
+def times(
+    submission_us,
+    null_us=160.0,
+    baseline_us=400.0,
+    null_after_us=160.0,
+    baseline_after_us=None,
+    noise_us=1.0,
+    **further,
+):
     draw = np.random.default_rng(5)
 
     def around(value_us, count=40):
@@ -23,7 +34,7 @@ def times(submission_us, null_us=160.0, baseline_us=400.0, null_after_us=160.0, 
         baseline_after_us=around(baseline_us if baseline_after_us is None else baseline_after_us, 15),
         compared_with="PyTorch eager: relu(x)",
         device=DeviceState(name="stand-in"),
-        checked=40,
+        **{name: around(value_us, count) for name, (value_us, count) in further.items()},
     )
 
 
@@ -58,3 +69,18 @@ def test_nobody_gains_by_slowing_the_others_down():
     assert slowed.speedup == pytest.approx(honest.speedup, rel=0.05)
     assert slowed.speedup_low < honest.speedup_low
     assert any("Beside the submission's process the baseline took" in note for note in slowed.notes)
+
+
+def test_outputs_that_are_not_returned_are_not_subtracted():
+    given = host_timing(
+        times(240.0, 120.0, 400.0, 120.0, baseline_null_us=(160.0, 40), baseline_null_after_us=(160.0, 15))
+    )
+    assert given.latency_us == pytest.approx(120, abs=2)
+    assert given.baseline_us == pytest.approx(240, abs=2)
+
+
+def test_nothing_is_said_of_a_time_that_no_right_answer_can_have():
+    problem = find_problem("relu")
+    peaks = DevicePeaks("a data sheet", 1.0, *(1.0 for _ in range(6)))
+    roofline = Roofline(problem.work({"n": 1_000_000}), precision_of(problem), peaks)
+    assert "which no right answer can" in host_timing(times(280.0), roofline)

@@ -3,9 +3,9 @@
     python -m evaluator.backends.gpu.host.inside.process DESCRIPTOR PAGE MODULE:CLASS
 
     (start)                                      -> done {facts}
-    load {form, libraries, call} + text, reference and libraries, as files -> done {}
+    load {form, libraries, call} + text and libraries, as files -> done {}
     memory {bytes} + descriptor                  -> done {}
-    prepare {sizes, scalars, tensors}            -> done {entry}
+    prepare {sizes, scalars, tensors, reference} -> done {entry}
     arm {number}                                 -> done {number}, and then `handshake.Handshake`
     profile {}                                   -> done {spent: [[name, kind, us]]}
     (what the submission raises)                 -> fault {kind, message, line}
@@ -30,11 +30,11 @@ from evaluator.backends.gpu.host.inside.handshake import Handshake
 from evaluator.backends.gpu.host.inside.solution import (
     LoadedText,
     Tensors,
-    UnfitTextError,
     forbid_building,
     line_of_text,
 )
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
+from evaluator.backends.model_binding import MisfitError
 
 _MESSAGE_CHARACTERS: Final = 500
 
@@ -62,7 +62,7 @@ class _Server:
         self._memory: dict[str, torch.Tensor] = {}
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
-        text, reference, held = (_read(self._channel.take_descriptor()) for _ in range(3))
+        text, held = (_read(self._channel.take_descriptor()) for _ in range(2))
         libraries, at = {}, 0
         for key, name, size_bytes in order["libraries"]:
             libraries[key] = name, held[at : at + size_bytes]
@@ -70,7 +70,7 @@ class _Server:
         modules = PrebuiltModules(libraries)
         if libraries:
             modules.install()
-        given = text.decode(), reference.decode(), self._device.device, modules, order["call"]
+        given = text.decode(), self._device.device, modules, order["call"]
         self._solutions[order["program"]] = LoadedText(order["form"], *given)
         return {}
 
@@ -85,7 +85,8 @@ class _Server:
             piece = memory[offset : offset + size_bytes].view(getattr(torch, dtype)).view(shape)
             found[role][name] = piece
         tensors = Tensors(found["input"], found["output"])
-        entry = self._solutions[order["program"]].prepare(tensors, order["sizes"], order["scalars"])
+        numbers = order["sizes"], order["scalars"]
+        entry = self._solutions[order["program"]].prepare(tensors, *numbers, order["reference"])
         self._device.synchronize()
         return {"entry": entry}
 
@@ -136,7 +137,7 @@ def serve(channel: Channel, device: HostDevice, handshake: Handshake) -> None:
 
 
 def _fault(error: BaseException) -> dict[str, Any]:
-    kind = "misfit" if isinstance(error, UnfitTextError) else "exception"
+    kind = "misfit" if isinstance(error, MisfitError) else "exception"
     if isinstance(error, NoCompilerError):
         kind = "no_compiler"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):

@@ -1,7 +1,6 @@
 """A submission's Python text in its own process: carried out, made for a set of sizes, and called on tensors."""
 
 import inspect
-import re
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ import torch
 
 from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules
 from evaluator.backends.gpu.host.inside.form import Form
+from evaluator.backends.model_binding import MisfitError, call_arguments, init_arguments, state_as_inputs
 
 TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
@@ -19,10 +19,6 @@ ENTRIES: Final = ("run", "solve", "solution", "kernel_function")
 """Functions by which Triton's host code is called, as `stages.lift.triton.entry_points` has them."""
 SEED: Final = 42
 """What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
-
-
-class UnfitTextError(Exception):
-    """The submission does not fit the problem: the text says how."""
 
 
 def forbid_building() -> None:
@@ -57,34 +53,39 @@ class LoadedText:
         self,
         form: Form,
         text: str,
-        reference: str,
         device: torch.device,
         modules: PrebuiltModules,
         call: Sequence[Any] = (),
     ) -> None:
-        """`call`: of an extension, or of a function that was bound beforehand, its name and what it is given, in
-        order and by name, as `ExtensionCall` has it.
+        """`text`: empty for a baseline that the problem's own file is. `call`: of an extension, or of a function that
+        was bound beforehand, its name and what it is given, in order and by name, as `ExtensionCall` has it; of the
+        null submission, the outputs that it does not return.
 
-        Raises whatever the texts raise, and UnfitTextError.
+        Raises whatever the texts raise, and MisfitError.
         """
         self._form, self._device, self._modules, self._call = form, device, modules, call
-        self._reference = carried_out(reference, REFERENCE) if reference else None
         self._names = carried_out(text, TEXT) if text and form != "torch-extension" else {}
         wanted = {"kernelbench": ("ModelNew",), "triton": ENTRIES}.get(form, ())
         self._entry = next((name for name in wanted if name in self._names), "")
-        if wanted and not self._entry:
-            raise UnfitTextError(f"it defines no {wanted[0]}")
+        if text and wanted and not self._entry:
+            raise MisfitError(f"it defines no {wanted[0]}")
         self._called: Any = None
         self._arguments: list[Any] = []
         self._outputs: list[torch.Tensor] = []
 
     @torch.no_grad()
-    def prepare(self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> str:
-        """Make it for these sizes; what is called, in words. Raises whatever it raises, and UnfitTextError."""
+    def prepare(
+        self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float], reference: str = ""
+    ) -> str:
+        """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError.
+
+        `reference`: the file that states the problem, at these sizes, where it says how a model is made.
+        """
         self._outputs = list(tensors.outputs.values())
         numbers = {**sizes, **scalars}
         if self._form == "null":
             # As much as an answer needs and no more: tensors of the right shapes, with anything in them.
+            self._returns_all_but([name for _, name in self._call[1]], tensors)
             made = [torch.zeros_like(one) for one in self._outputs]
             self._called, self._arguments = (lambda: made), []
             return "nothing"
@@ -98,7 +99,7 @@ class LoadedText:
             return _in_words(self._entry, self._called)
         if self._form == "torch-extension":
             return self._extension(tensors, numbers)
-        self._called = self._model(sizes)
+        self._called = self._model(reference)
         self._arguments, used = call_arguments(self._called.forward, tensors.inputs, numbers)
         share_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
         return _in_words("ModelNew.forward", self._called.forward)
@@ -110,19 +111,19 @@ class LoadedText:
 
     @torch.no_grad()
     def deliver(self, returned: Any) -> None:
-        """Copy what it returned to where the referee takes it. Raises UnfitTextError."""
+        """Copy what it returned to where the referee takes it. Raises MisfitError."""
         if not self._outputs:
             return
         found = list(returned) if isinstance(returned, list | tuple) else [returned]
         if len(found) != len(self._outputs):
-            raise UnfitTextError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
+            raise MisfitError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
         for at, (one, place) in enumerate(zip(found, self._outputs, strict=True)):
             if not isinstance(one, torch.Tensor):
-                raise UnfitTextError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
+                raise MisfitError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
             if one.dtype is not place.dtype:
-                raise UnfitTextError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
+                raise MisfitError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
             if one.shape != place.shape and not one.numel() == place.numel() == 1:
-                raise UnfitTextError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
+                raise MisfitError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")
             place.copy_(one.reshape(place.shape))
 
     def _returns_all_but(self, given: Sequence[str], tensors: Tensors) -> None:
@@ -133,7 +134,7 @@ class LoadedText:
         name = self._call[0]
         module = self._modules.only()
         if not hasattr(module, name):
-            raise UnfitTextError(f"the module has no function {name}")
+            raise MisfitError(f"the module has no function {name}")
         return self._bound(getattr(module, name), tensors, numbers)
 
     def _bound(self, function: Any, tensors: Tensors, numbers: Mapping[str, float]) -> str:
@@ -155,77 +156,20 @@ class LoadedText:
         self._returns_all_but([what for what in given if isinstance(what, str)], tensors)
         return f"{name}({', '.join(map(str, given))})"
 
-    def _model(self, sizes: Mapping[str, int]) -> torch.nn.Module:
-        given: Any = []
-        if self._reference is not None:
-            set_sizes(self._reference, sizes)
-            given = self._reference["get_init_inputs"]() if "get_init_inputs" in self._reference else []
-        args, kwargs = (given, {}) if not isinstance(given, dict) else ([], given)
-        if len(args) == 2 and isinstance(args[0], list | tuple) and isinstance(args[1], dict):
-            args, kwargs = args
+    def _model(self, reference: str) -> torch.nn.Module:
+        stated = carried_out(reference, REFERENCE) if reference else {}
+        args, kwargs = init_arguments(stated["get_init_inputs"]() if "get_init_inputs" in stated else [])
         torch.manual_seed(SEED)
-        made = self._names["ModelNew"](*args, **kwargs)
+        made = (self._names["ModelNew"] if self._names else stated["Model"])(*args, **kwargs)
         return made.to(self._device) if isinstance(made, torch.nn.Module) else made
 
 
-def set_sizes(names: dict[str, Any], sizes: Mapping[str, int]) -> None:
-    """Give the constants at the top of a file these values."""
-    for name, value in sizes.items():
-        part = re.fullmatch(r"(.*)_(\d)", name)
-        if name in names:
-            names[name] = value
-        elif part and isinstance(names.get(part[1]), tuple | list) and int(part[2]) < len(names[part[1]]):
-            changed = list(names[part[1]])
-            changed[int(part[2])] = value
-            names[part[1]] = type(names[part[1]])(changed)
-
-
-def call_arguments(
-    function: Any, tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, float]
-) -> tuple[list[Any], list[str]]:
-    """What a function is called with, and the tensors among it: by name, and what has another name by order.
-
-    Raises UnfitTextError.
-    """
-    parameters = list(inspect.signature(function).parameters.values())
-    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        return list(tensors.values()), list(tensors)
-    plain = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    named = {one.name for one in plain}
-    free = [name for name in tensors if name not in named]
-    given: list[Any] = []
-    used: list[str] = []
-    for one in plain:
-        if one.name in tensors:
-            used.append(one.name)
-            given.append(tensors[one.name])
-        elif one.name in numbers:
-            given.append(numbers[one.name])
-        elif one.default is not one.empty:
-            given.append(one.default)
-        elif free:
-            used.append(free[0])
-            given.append(tensors[free.pop(0)])
-        else:
-            raise UnfitTextError(f"it takes '{one.name}', and the problem has {', '.join((*tensors, *numbers))}")
-    return given, used
-
-
 def share_state(model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
-    """Let the model's parameters and buffers be inputs of the problem: by name, the others by shape, in order."""
+    """Let the model's parameters and buffers be inputs of the problem."""
     if not isinstance(model, torch.nn.Module):
         return
-    left = dict(inputs)
-    bound: set[str] = set()
-    for by_name in (True, False):
-        for name, one in (*model.named_parameters(), *model.named_buffers()):
-            plain = re.sub(r"[^A-Za-z0-9]", "_", name)
-            for other, tensor in left.items():
-                fits = one.numel() == tensor.numel() and one.dtype is tensor.dtype
-                if name not in bound and fits and (other == plain if by_name else one.shape == tensor.shape):
-                    one.data = left.pop(other).view(one.shape)
-                    bound.add(name)
-                    break
+    for one, name, shape in state_as_inputs((*model.named_parameters(), *model.named_buffers()), inputs):
+        one.data = inputs[name].view(shape)
 
 
 def line_of_text(error: BaseException) -> int | None:

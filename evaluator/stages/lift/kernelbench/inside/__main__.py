@@ -10,14 +10,9 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
+from evaluator.backends.model_binding import MisfitError, call_arguments
 from evaluator.stages.lift.kernelbench.inside import tensors, torch_module
-from evaluator.stages.lift.kernelbench.inside.models import (
-    MisfitError,
-    arguments_of,
-    bind_state,
-    executed,
-    made,
-)
+from evaluator.stages.lift.kernelbench.inside.models import bind_state, executed, made
 from evaluator.stages.lift.kernelbench.inside.tensors import DTYPES, PassedTensor, Script, UnrecordableError
 
 _TEXT: Final = "solution.py"
@@ -37,11 +32,11 @@ def traced(model: Any, call: dict[str, Any]) -> list[str]:
             dtype = DTYPES[one["type"]]
             line = script.add("tensor", at, dtype.number, *one["shape"])
             inputs[one["name"]] = PassedTensor(one["shape"], dtype, line)
-        arguments, used = arguments_of(model, inputs, {**call["sizes"], **call["scalars"]})
+        arguments, used = call_arguments(model.forward, inputs, {**call["sizes"], **call["scalars"]})
         if state is None:
             # What forward keeps in the model is its own, and no parameter.
             state = list(model.named_parameters())
-        bind_state(model, state, {name: one for name, one in inputs.items() if name not in used})
+        bind_state(state, {name: one for name, one in inputs.items() if name not in used})
         returned = model(*arguments)
         for one in returned if isinstance(returned, list | tuple) else [returned]:
             if not isinstance(one, PassedTensor):

@@ -4,7 +4,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
-from evaluator.stages.lift.kernelbench.inside.models import MisfitError
+from evaluator.backends.model_binding import MisfitError
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError
 
 _MOST: Final = 600

@@ -4,8 +4,9 @@ import sys
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
+from evaluator.backends.model_binding import call_arguments
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
-from evaluator.stages.lift.kernelbench.inside.models import arguments_of, bind_state, made
+from evaluator.stages.lift.kernelbench.inside.models import bind_state, made
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
@@ -82,6 +83,6 @@ class Model:
     def __call__(self, tensors: list[StandInTensor]) -> Any:
         """What forward returns for the first of these as inputs, its parameters among them."""
         inputs = dict(zip(self.call["inputs"], tensors, strict=False))
-        arguments, used = arguments_of(self.model, inputs, {**self.call["sizes"], **self.call["scalars"]})
-        bind_state(self.model, self.state, {name: one for name, one in inputs.items() if name not in used})
+        arguments, used = call_arguments(self.model.forward, inputs, {**self.call["sizes"], **self.call["scalars"]})
+        bind_state(self.state, {name: one for name, one in inputs.items() if name not in used})
         return self.model(*arguments)

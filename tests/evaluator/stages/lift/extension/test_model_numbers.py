@@ -33,6 +33,12 @@ def get_init_inputs():
         ("a, b, c=7", "[1, *pair]", "pair = (3, 4)", {"a": 1}),
         ("a, b=2", "{'a': 1, **more}", "more = {'b': 3}", {"a": 1}),
         ("*sizes", "[1, 2]", "", {}),
+        ("stride, padding=1", "given", "given = [2, 3]", {"stride": 2, "padding": 3}),
+        ("channels, padding=1", "given", "channels = 8\ngiven = [channels]", {"channels": "channels", "padding": 1}),
+        # What is given is not known, so that a default is none either.
+        ("stride, padding=1", "given", "given = [2]\ngiven.append(3)", {}),
+        ("stride, padding=1", "made()", "def made(): return [2, 3]", {}),
+        ("stride, padding=1", "[[2], {'padding': 3}]", "", {"stride": 2, "padding": 3}),
     ],
 )
 def test_what_model_is_made_with_counts_before_its_defaults(parameters, given, top, numbers):
@@ -50,3 +56,17 @@ def test_without_a_model_there_are_none():
 
 def test_a_model_without_inputs_of_its_own_has_its_defaults():
     assert numbers_of_model("class Model:\n    def __init__(self, eps=1e-6): pass\n", ()) == {"eps": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("body", "numbers"),
+    [
+        ("steps = 2\n    return [steps]", {"stride": 2, "padding": 1}),
+        ("given = [2]\n    given += [3]\n    return given", {}),
+        ("steps = channels\n    return [steps, channels]", {"stride": "channels", "padding": "channels"}),
+        ("if channels > 4:\n        return [1]\n    return [2, 3]", {}),
+    ],
+)
+def test_what_get_init_inputs_says_by_names_of_its_own_is_followed(body, numbers):
+    text = MODEL.format(parameters="stride, padding=1", given="None", top="channels = 8").replace("return None", body)
+    assert dict(numbers_of_model(text, {"channels"})) == numbers
