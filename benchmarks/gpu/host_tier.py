@@ -1,6 +1,6 @@
 """The host tier on a GPU: whether its corpus ends as it must, what its clock shows, and where its time goes.
 
-    python benchmarks/gpu/host_tier.py OUT.json [--only PART] [--seconds 300] [--stand-in]
+    python benchmarks/gpu/host_tier.py OUT.json [--only PART] [--after NAME] [--seconds 300] [--stand-in]
 
 corpus: each file of `tests/adversarial/host`, and whether it ended as its header says. agreement: each Triton
 solution of `tests/kernels/triton` in both tiers: the same status, and both times. clock: PyTorch's own operator as a
@@ -45,8 +45,8 @@ Row = dict[str, Any]
 class Bench:
     """One toolbox, and the time that is left."""
 
-    def __init__(self, toolbox: Toolbox, seconds: float, stand_in: bool) -> None:
-        self.toolbox, self.stand_in = toolbox, stand_in
+    def __init__(self, toolbox: Toolbox, seconds: float, stand_in: bool, after: str = "") -> None:
+        self.toolbox, self.stand_in, self.after = toolbox, stand_in, after
         self._until_s = time.monotonic() + seconds
 
     @property
@@ -66,6 +66,8 @@ class Bench:
 def corpus(bench: Bench) -> Iterator[Row]:
     """Each file, how it ended, and whether it should have."""
     for path in sorted((_TESTS / "adversarial" / "host").glob("*.py")):
+        if path.stem <= bench.after:
+            continue
         head = dict(re.findall(_HEADER, path.read_text(), re.MULTILINE))
         verdict, took_s = bench.graded(
             head["problem"],
@@ -185,6 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", choices=tuple(_PARTS))
+    parser.add_argument("--after", default="", help="a file of the corpus: those before it and itself are left out")
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--stand-in", action="store_true")
     wanted = parser.parse_args()
@@ -196,7 +199,7 @@ def main() -> None:
             toolbox: Toolbox = host_toolbox(Path(folder))
         else:
             toolbox = Toolbox(MachineSettings(Path(folder), gpu=one_gpu(), host_tier="on"))
-        bench = Bench(toolbox, wanted.seconds, wanted.stand_in)
+        bench = Bench(toolbox, wanted.seconds, wanted.stand_in, wanted.after)
         found: dict[str, list[Row]] = {}
         for name in [wanted.only] if wanted.only else list(_PARTS):
             found[name] = []

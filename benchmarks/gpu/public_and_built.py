@@ -84,9 +84,12 @@ class Pairs:
         self._file, self._lock = rows, threading.Lock()
         rows.write_text("".join(json.dumps(row) + "\n" for row in self.rows.values()))
         left = [one for one in places if self._sides(one)]
+        # What one side is missing of is compared soonest.
+        half = [one for one in left if self.rows.get(one.name, {}).get("lifted", {}).get("status") in JUDGED]
         new = [one for one in left if one.name not in self.rows]
         late = [one for one in left if one.name in self.rows and "lifted" in self._sides(one)]
-        self._left = deque([*new, *late, *(one for one in left if one not in new and one not in late)])
+        asked = {*half, *new, *late}
+        self._left = deque([*half, *new, *late, *(one for one in left if one not in asked)])
 
     def _sides(self, place: Path) -> tuple[str, ...]:
         """What is to be done with a pair."""
