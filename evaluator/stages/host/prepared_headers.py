@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluator.disk_cache import Cache, key_of
-from evaluator.errors import JobKilledError
+from evaluator.errors import SandboxError
 from evaluator.sandbox.sandbox import Job, JobResult
 from evaluator.stages.compile.compiler_exit import said
 from evaluator.stages.compile.toolchain import Toolchain
@@ -113,7 +113,7 @@ class HeaderPreparation:
                             made = {_FAILED: str(why).encode()}  # once, and not with every build
                         _write(folder, made)
             return _read(folder)
-        except (OSError, JobKilledError):
+        except (OSError, SandboxError):
             # No room or no time, say: it is only a way to save time, and tried again after as many builds.
             with contextlib.suppress(OSError):
                 folder.with_suffix(".builds").unlink(missing_ok=True)
