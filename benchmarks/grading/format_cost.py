@@ -60,16 +60,19 @@ class MeteredSandbox:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self.spent_s = 0.0
+        self.jobs: list[tuple[str, float]] = []
+        """Each program that was run, and its CPU seconds."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sandbox, name)
 
     def run(self, job: Job) -> JobResult:
         """As the sandbox does."""
-        return self._sandbox.run(replace(job, spent=self._add))
+        return self._sandbox.run(replace(job, spent=lambda used_s: self._add(Path(job.argv[0]).name, used_s)))
 
-    def _add(self, used_s: float) -> None:
+    def _add(self, program: str, used_s: float) -> None:
         self.spent_s += used_s
+        self.jobs.append((program, round(used_s, 2)))
 
     def cpu_s(self, work: Callable[[], object]) -> float:
         """The CPU time of `work`, of its processes and of its jobs, seconds."""
@@ -159,7 +162,9 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) ->
     # Once for each compiler, PyTorch and set of flags, and they stay.
     prepare_s = sandbox.cpu_s(build.prepare)
     work: Callable[[], object] = build.library if linked else lambda: [build.compiled(name) for name in text.units()]
+    sandbox.jobs.clear()
     host_s = sandbox.cpu_s(work)
+    jobs = list(sandbox.jobs)
     code = solution.host_code()
 
     def lifted() -> None:
@@ -177,6 +182,7 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) ->
         "host_s": round(host_s, 2),
         "lifted_s": round(lifted_s, 2),
         "linked": linked,
+        "host_jobs": jobs,
         "prepare_s": round(prepare_s, 2),
         "ways": build.ways,
         "detours": build.detours,

@@ -7,6 +7,7 @@ Nothing of a submission is in it.
 
 import contextlib
 import fcntl
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluator.disk_cache import Cache, key_of
+from evaluator.errors import SandboxError
 from evaluator.sandbox.sandbox import Job, JobResult
 from evaluator.stages.compile.compiler_exit import said
 from evaluator.stages.compile.toolchain import Toolchain
@@ -32,6 +34,8 @@ compiler's headers and 35 s for nvcc's, of which a build then saves a quarter an
 _FAILED: Final = "failed"
 _MAX_REASON: Final = 2000
 """Characters of what a compiler says that are kept: the first errors."""
+_MAX_KEPT: Final = 6
+"""Prepared headers, those that were used last, some 2.5 GiB: flags are a submission's to choose."""
 _MACROS, _FILES = "macros", "files"
 _STANDARD: Final = (
     *("algorithm", "array", "atomic", "cassert", "cctype", "cfloat", "chrono", "climits", "cmath", "cstddef"),
@@ -109,8 +113,11 @@ class HeaderPreparation:
                             made = {_FAILED: str(why).encode()}  # once, and not with every build
                         _write(folder, made)
             return _read(folder)
-        except OSError:
-            return None  # no room, say: it is only a way to save time
+        except (OSError, SandboxError):
+            # No room or no time, say: it is only a way to save time, and tried again after as many builds.
+            with contextlib.suppress(OSError):
+                folder.with_suffix(".builds").unlink(missing_ok=True)
+            return None
 
     def _host_files(self, flags: tuple[str, ...]) -> Mapping[str, bytes]:
         text = self._text("torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h")
@@ -158,6 +165,8 @@ class HeaderPreparation:
         run = self.run(job)
         if run.succeeded and output in run.files:
             return run.files[output]
+        if run.met_limit:
+            raise TimeoutError
         raise _NotPreparedError(said(run)[:_MAX_REASON])
 
 
@@ -192,9 +201,14 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+    held = sorted((one for one in folder.parent.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
+    for old in held[:-_MAX_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _read(folder: Path) -> PreparedHeaders | None:
+    with contextlib.suppress(OSError):
+        os.utime(folder)
     if (folder / _FAILED).exists():
         return None  # the file says why
     read = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (folder / _MACROS, folder / _FILES)]

@@ -63,6 +63,9 @@ def outlined(unit: str, name: str, include: Path, covered: frozenset[str]) -> di
     if beyond := _BEYOND.search(code):
         raise NotOutlinedError(f"it has `{beyond[0].strip()[:60]}`")
 
+    if 'R"' in unit:
+        raise NotOutlinedError("it has a raw string")  # which may hold lines that look like those of a compiler
+
     def one(match: re.Match[str]) -> str:
         path = match["path"]
         if not _OF_TORCH.match(path):
