@@ -37,15 +37,16 @@ class TorchRng:
         return torch.randn(shape, generator=self._generator, dtype=torch.float32, device=self.device)
 
     def uniform(self, low: float, high: float, shape: Shape) -> Array:
-        share = torch.rand(shape, generator=self._generator, dtype=torch.float64, device=self.device)
-        return share * (high - low) + low
+        values = torch.empty(shape, dtype=torch.float64, device=self.device)
+        return values.uniform_(low, high, generator=self._generator)
 
     def integers(self, low: int, high: int, shape: Shape) -> Array:
         beyond = min(high + 1, (1 << 63) - 1)  # which int64 must hold too: the largest of 2^63 values is never drawn
         return torch.randint(low, beyond, shape, generator=self._generator, dtype=torch.int64, device=self.device)
 
     def signs(self, shape: Shape) -> Array:
-        return (2 * self.integers(0, 1, shape) - 1).to(torch.float64)
+        bits = torch.randint(0, 2, shape, generator=self._generator, dtype=torch.float64, device=self.device)
+        return torch.rsub(bits, 1, alpha=2)
 
     def full(self, shape: Shape, value: float) -> Array:
         return torch.full(shape, value, dtype=torch.float64, device=self.device)
