@@ -186,15 +186,14 @@ def special_parts(zeros: bool, factor: float) -> Maker:
     def make(rng: Rng, shape: Shape) -> Array:
         xp, (rows, columns) = rng.xp, (math.prod(shape[:-1]), shape[-1])
         length = min(columns, _STRETCH)
-        near = rng.nearby()
-        parts, kinds = _drawn_parts(near, rows, -(-columns // length), length, zeros, factor)
-        # What is known of stretches and of places goes over in three pieces: on a device a hundred operations on so
-        # little would take ten times as long as all that is done with every element.
-        parts, places = rng.taken(parts), rng.taken(_places_of_stretch(length))
+        parts, kinds = _drawn_parts(rng.nearby(), rows, -(-columns // length), length, zeros, factor)
+        # On a device a hundred operations on so little would take ten times as long as what is done with every
+        # element.
+        parts, kinds, places, patterns = rng.taken(parts, kinds, _places_of_stretch(length), _patterns(length))
         apart, edge = places[0], places[1]
         apart_below, ends_below, middle_from, filler = parts[0], parts[1], parts[2], parts[3]
         special = (apart < apart_below) | (edge < ends_below) | (edge >= middle_from)
-        fillers = rng.taken(_patterns(length))[rng.taken(kinds)] * filler
+        fillers = patterns[kinds] * filler
         values = xp.where(special, fillers, rng.normal((*fillers.shape[:-1], length)))
         values = xp.reshape(values, (rows, -1))[:, :columns]
         if len(shape) > 1:

@@ -1,7 +1,9 @@
 """What drawing inputs and computing answers asks of a device: counted on the host, where torch does the same."""
 
 import collections
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -10,6 +12,8 @@ from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.problems import structured
 from evaluator.problems.arrays import to_numpy
 from evaluator.problems.catalogue import problems
+from evaluator.stages.verify.trial_contents import TrialContents
+from evaluator.stages.verify.trials import PlannedTrial
 
 WAITS = {
     *("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "_unique2", "unique_dim"),
@@ -65,10 +69,33 @@ def test_special_parts_are_few_operations_on_a_device(shape):
     """
     with Operations() as counted:
         values = structured.special_parts(True, 1e3)(TorchRng(5, "cpu"), shape)
-    assert counted.asked <= 24
+    assert counted.asked <= 20
     found = to_numpy(values).reshape(-1)
     assert (found == 0).any()
     assert (abs(found) > 100).any()
+
+
+def test_a_small_trial_crosses_the_bus_once_with_its_inputs_and_once_with_its_answer():
+    """Seven times before, for the two vectors and the five parts of what is expected of a sum of products."""
+    problem = problems()["matvec"]
+    trial = PlannedTrial({"m": 20, "k": 20}, problem.distributions[0], problem.tolerance, False)
+    moves = []
+
+    class Moved(TorchRng):
+        def taken(self, *arrays):
+            moves.append(len(arrays))
+            return super().taken(*arrays)
+
+    contents = TrialContents(problem, Moved(1, "cpu"), 0xFF)
+    inputs = contents.inputs(trial)
+    wanted = contents.wanted(trial, SimpleNamespace(buffers=()), inputs)
+    assert moves[0] == 2
+    assert len(moves) == 2
+    expected = problem.oracle({name: to_numpy(array) for name, array in inputs.items()}, trial.sizes)
+    for name, parts in expected.items():
+        for part in ("value", "scale", "relative", "longer", "beyond"):
+            found = getattr(wanted.expected[name], part)
+            assert np.array_equal(np.asarray(found), np.asarray(getattr(parts, part))), part
 
 
 def test_a_mixture_asks_a_device_for_half_of_what_it_did():
