@@ -58,6 +58,11 @@ def evaluate_expression(text: str | int, names: Mapping[str, int]) -> int:
     """The value of `text` with `names` bound. Raises ExpressionError; never takes more than microseconds."""
     if isinstance(text, int):
         return _bounded_literal(text)
+    if len(text) <= MAX_CHARACTERS:
+        # Most are the name of a size alone, and are evaluated thousands of times in an evaluation.
+        token, *more = _tokens(text)
+        if len(more) == 1 and token.text in names:
+            return _bounded(names[token.text], text, token.position)
     return _Reader(text, names).whole()
 
 

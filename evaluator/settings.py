@@ -1,7 +1,7 @@
 """What the machine's owner may set, each as a variable `ASSAY_…`.
 
 What a caller may set for one evaluation is `common.contract.Settings`. Each field names its variable, and what the
-variable may hold; `pydantic-settings` reads them.
+variable may hold; pydantic reads them from the environment.
 """
 
 import contextlib
@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal, get_type_hints
 
-from pydantic import BeforeValidator, Field, ValidationError, create_model
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 
 from evaluator.errors import UsageError
 
@@ -199,22 +198,18 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> tuple[str,
 
 
 @cache
-def _reader(settings: type) -> type[BaseSettings]:
-    """Reads the variables of a class of settings, each of them if it is set."""
-
-    class Reader(BaseSettings):
-        model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", validate_default=False)
-
+def _reader(settings: type) -> type[BaseModel]:
+    """Takes the variables of a class of settings from an environment, each of them if it is set."""
     hints = get_type_hints(settings, include_extras=True)
     given: dict[str, Any] = {one.name: (hints[one.name], None) for one in fields(settings)}
-    return create_model(settings.__name__, __base__=Reader, **given)
+    return create_model(settings.__name__, **given)
 
 
 def _given(settings: type) -> dict[str, Any]:
     """The fields whose variables are set. Raises UsageError for the first whose value cannot be."""
     reader = _reader(settings)
     try:
-        return reader().model_dump(exclude_unset=True)
+        return reader.model_validate(dict(os.environ)).model_dump(exclude_unset=True)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])

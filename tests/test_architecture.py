@@ -104,7 +104,6 @@ OWNERS = {
         "trainer.reporting.transcripts",
     },
     "pydantic_core": {"common.wire", "evaluator.service.api", "trainer.config.reading"},
-    "pydantic_settings": {"evaluator.settings"},
     "wandb": {"trainer.reporting.metrics"},
     "verl": {"trainer.rl"},
     "yaml": {"trainer.config.reading"},

@@ -28,7 +28,7 @@ from evaluator.cli.chosen_problem import (
     refuse_beside_reference,
     refuse_other_name,
 )
-from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, printing
+from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, importing, printing
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
 from evaluator.problems.problem import Problem
@@ -279,12 +279,16 @@ def evaluate_anywhere(
             from evaluator.cli import remote
 
             return remote.evaluate_remotely(submission, raw, *service, tell)
+        toolbox = toolbox or _toolbox(machine)
+        if submission.backend == "sim" or submission.settings.rehearse:
+            toolbox.prepare_simulator()
         # Half of the time of a start: not for wrong usage, and not where a service grades.
-        from evaluator.pipeline.pipeline import evaluate
-        from evaluator.pipeline.without_result import verdict_without_result
+        with importing():
+            from evaluator.pipeline.pipeline import evaluate
+            from evaluator.pipeline.without_result import verdict_without_result
 
         try:
-            return evaluate(submission, toolbox or _toolbox(machine), raw, tell, problem=problem)
+            return evaluate(submission, toolbox, raw, tell, problem=problem)
         except UsageError:
             raise
         except Exception as error:
@@ -294,7 +298,8 @@ def evaluate_anywhere(
 
 def _toolbox(machine: MachineSettings) -> "Toolbox":
     """The tools of this machine. What they import takes half of the time of a start."""
-    from evaluator.pipeline.toolbox import Toolbox
+    with importing():
+        from evaluator.pipeline.toolbox import Toolbox
 
     return Toolbox(machine)
 

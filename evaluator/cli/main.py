@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from evaluator import __version__
-from evaluator.cli.console import plain_errors
+from evaluator.cli.console import importing, plain_errors
 
 COMMANDS: Final = {
     "demo": ("demo", "demo"),
@@ -50,7 +50,8 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name]
-        found: click.Command = getattr(import_module(f"evaluator.cli.{module}"), name)
+        with importing():
+            found: click.Command = getattr(import_module(f"evaluator.cli.{module}"), name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from common.contract import Dialect, Phase, Screening, Status
 from evaluator.errors import Ruling
@@ -22,15 +23,16 @@ from evaluator.stages.launch.planning import plan_launches, plan_recorded
 from evaluator.stages.launch.recorded_plans import Point
 from evaluator.stages.lift.binding import LiftRefusedError, expected
 from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
-from evaluator.stages.lift.extension.binding import expected_function
 from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
-from evaluator.stages.lift.kernelbench.solution import Solution
-from evaluator.stages.lift.lifting import HostCode, Lifted, code_of_entry, code_of_extension, lift
 from evaluator.stages.lift.triton.entry_points import is_triton, is_triton_solution
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
 from evaluator.stages.verify.trials import plan_trials
+
+if TYPE_CHECKING:
+    # Slow to import, as all that lifts is, and a kernel with a plan needs nothing of it.
+    from evaluator.stages.lift.lifting import HostCode
 
 
 def build(
@@ -103,8 +105,10 @@ def _is_solution_in_triton(submitted: SubmittedSource) -> bool:
     return is_triton_solution(submitted.raw.decode(errors="replace"))
 
 
-def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> HostCode | Ruling:
+def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> "HostCode | Ruling":
     """The host code of a Python text with ModelNew, or why there is none."""
+    from evaluator.stages.lift.kernelbench.solution import Solution
+
     submitted = screened.submitted
     try:
         return Solution(screened.source, submitted.problem, submitted.settings, toolbox.sandbox).host_code()
@@ -114,7 +118,7 @@ def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> HostCode | Rul
         return _header_not_covered(header)
 
 
-def _host_code(screened: ScreenedSource, solution: HostCode | None) -> HostCode | Ruling:
+def _host_code(screened: ScreenedSource, solution: "HostCode | None") -> "HostCode | Ruling":
     """The host code of a source, or why there is none in its dialect."""
     source, dialect, problem = screened.source, screened.dialect, screened.submitted.problem
     if screened.submitted.plan is not None or "// assay:" in source:
@@ -136,7 +140,9 @@ def _host_code(screened: ScreenedSource, solution: HostCode | None) -> HostCode 
     return _entry_code(source, problem) if dialect == "solve" else _extension_code(source, problem)
 
 
-def _entry_code(source: str, problem: Problem) -> HostCode | Ruling:
+def _entry_code(source: str, problem: Problem) -> "HostCode | Ruling":
+    from evaluator.stages.lift.lifting import code_of_entry
+
     entry = entry_function(source)
     if entry is not None:
         return code_of_entry(source, entry)
@@ -148,8 +154,12 @@ def _entry_code(source: str, problem: Problem) -> HostCode | Ruling:
     )
 
 
-def _extension_code(source: str, problem: Problem) -> HostCode | Ruling:
+def _extension_code(source: str, problem: Problem) -> "HostCode | Ruling":
+    from evaluator.stages.lift.lifting import code_of_extension
+
     if not is_extension(source):
+        from evaluator.stages.lift.extension.binding import expected_function
+
         return Ruling(
             Status.INVALID_SUBMISSION,
             Phase.LIFT,
@@ -182,9 +192,11 @@ def _not_covered(name: str) -> Ruling:
 
 
 def _lifted(
-    compiled_source: CompiledSource, code: HostCode, toolbox: Toolbox, progress: ProgressCallback
+    compiled_source: CompiledSource, code: "HostCode", toolbox: Toolbox, progress: ProgressCallback
 ) -> PlannedProgram | Ending:
     """What host code launches, recorded at the problem's typical sizes, and anew wherever it is judged."""
+    from evaluator.stages.lift.lifting import Lifted, lift
+
     progress(Progress(Phase.LIFT))
     screened, compiled = compiled_source.screened, compiled_source.compiled
     submitted, program = screened.submitted, compiled.program

@@ -1,10 +1,11 @@
 """What a grader has at hand: toolchain, sandbox, cache and backend, each made when it is first needed."""
 
+import contextlib
+import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from common.contract import Submission
-from evaluator.backends.gpu.device.health import gpus, why_not
 from evaluator.backends.sim.backend import Simulator
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache
@@ -33,6 +34,20 @@ class Toolbox:
         """Whether what is done with these tools is still wanted."""
         self.caller = ""
         """For whom it is done, where callers are not to learn of each other; empty where there is one alone."""
+        self._choosing = threading.Lock()
+
+    def prepare_simulator(self) -> None:
+        """Begin, beside what the caller goes on with, what a first evaluation on the simulator has to wait for.
+
+        That is the proof of the sandbox, and on a new machine the simulator's runtime, which takes the compiler some
+        seconds. Where it fails, so does who needs it, and says why; a process that ends does not wait for it.
+        """
+
+        def prepared() -> None:
+            with contextlib.suppress(Exception):
+                self.simulator.warm_up()
+
+        threading.Thread(target=prepared, name="prepare-simulator", daemon=True).start()
 
     def note(self, fault: Exception) -> None:
         """Work with these tools ended in this fault; of use where they are bound to one piece of work."""
@@ -49,6 +64,13 @@ class Toolbox:
     @cached_property
     def sandbox(self) -> Sandbox:
         """Raises SandboxError, StorageError."""
+        with self._choosing:  # a cached property of Python 3.12 lets several threads in
+            if "sandbox" not in self.__dict__:
+                self.__dict__["sandbox"] = self._chosen()
+            chosen: Sandbox = self.__dict__["sandbox"]
+            return chosen
+
+    def _chosen(self) -> Sandbox:
         work = self.settings.data_dir / "work"
         try:
             work.mkdir(parents=True, exist_ok=True)
@@ -77,6 +99,8 @@ class Toolbox:
         Where the settings name none, all that are of the first one's kind, since times on others are no measure for
         those of this one. Raises UsageError.
         """
+        from evaluator.backends.gpu.device.health import gpus, why_not
+
         wanted = tuple(filter(None, (name.strip() for name in self.settings.gpu.split(","))))
         found = gpus() if why_not() is None else ()
         if not found and not wanted:
@@ -149,6 +173,8 @@ class Toolbox:
             return "gpu"
         if asked == "auto":
             return "sim"
+        from evaluator.backends.gpu.device.health import why_not
+
         absence = why_not()
         assert absence is not None
         message = absence.message

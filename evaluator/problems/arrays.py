@@ -50,8 +50,8 @@ class Rng(Protocol):
     def nearby(self) -> "Rng":
         """Dice on the host, for what is so little that a device takes longer to be asked than it takes to draw."""
 
-    def taken(self, array: Array) -> Array:
-        """An array of `nearby`, where the arrays of these dice are."""
+    def taken(self, *arrays: Array) -> tuple[Array, ...]:
+        """Arrays of `nearby`, where the arrays of these dice are: all in one piece, if that is elsewhere."""
 
 
 def rng_seed(rng: Rng) -> int:
@@ -90,8 +90,8 @@ class NumpyRng:
     def nearby(self) -> Rng:
         return self
 
-    def taken(self, array: Array) -> Array:
-        return array
+    def taken(self, *arrays: Array) -> tuple[Array, ...]:
+        return arrays
 
 
 def namespace(*arrays: Array) -> Any:

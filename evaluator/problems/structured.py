@@ -4,9 +4,12 @@ Each is as large as standard normal values are, give or take three decades, and 
 terms: either signs are drawn, or all are one, and then the sum itself is in the norm.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from evaluator.problems.arrays import Array, Rng, Shape
 from evaluator.problems.generators import Maker, distribution
@@ -183,32 +186,15 @@ def special_parts(zeros: bool, factor: float) -> Maker:
     def make(rng: Rng, shape: Shape) -> Array:
         xp, (rows, columns) = rng.xp, (math.prod(shape[:-1]), shape[-1])
         length = min(columns, _STRETCH)
-        stretches = (rows, -(-columns // length), 1)
-        part, content = rng.integers(_ENDS, _NOTHING, stretches), rng.integers(_ZERO, _LARGE, stretches)
-        width = xp.clip(2 ** rng.integers(0, 7, stretches), None, max(1, length // 4))
-        tiles, chosen = slice(_ROWS_OF_TILES, None, _ROWS_OF_TILES), rng.integers(0, 1, stretches) == 0
-        part[tiles] = xp.where(chosen[tiles], _ALL, part[tiles])  # a tile whose first row says nothing of the others
-        content[tiles] = xp.where(chosen[tiles] & (width[tiles] > 2), _ZERO, content[tiles])
-        part = xp.where(content == _ALTERNATING, _ALL, part)
-        alone = (content == _LARGE) & (part % 2 == 1)  # else those of every 32
-        part = xp.where((content == _LARGE) & ~alone, _APART, part)
-        part, width = xp.where(alone, _ENDS, part), xp.where(alone, 1, width)
-        part[0, 0], content[0, 0], width[0, 0] = _ENDS, _ZERO if zeros else _EQUAL, max(1, (length - 1) // 2)
-
-        place = rng.arange(length)
-        at_end = xp.minimum(place, length - 1 - place) < width
-        apart = (place % _WARP == 0) | (place % _WARP == _WARP // 2 - 1) | (place % _WARP == _WARP - 1)
-        special = ((part == _ENDS) & at_end) | ((part == _MIDDLE) & ~at_end) | ((part == _APART) & apart)
-        special = special | (part == _ALL)
-        count = xp.clip(xp.sum(xp.astype(special, xp.float64), axis=-1, keepdims=True), 1.0, None)
-        equal = 2.0 ** xp.clip(xp.floor(xp.log2(_EXACT_SUM / count)), None, 1.0)
-        by_warp = 1.0 - 2.0 * (place // _WARP % 2)
-
-        filler = xp.where(content == _ALTERNATING, 1.0 - 2.0 * (place % 2), equal)
-        filler = xp.where(content == _LARGE, factor * by_warp, filler)
-        filler = xp.where(content == _TINY, _VANISHING, filler)
-        filler = xp.where(content == _ZERO, 0.0, filler * rng.signs(stretches))
-        values = xp.where(special, filler, rng.normal((*stretches[:-1], length)))
+        parts, kinds = _drawn_parts(rng.nearby(), rows, -(-columns // length), length, zeros, factor)
+        # On a device a hundred operations on so little would take ten times as long as what is done with every
+        # element.
+        parts, kinds, places, patterns = rng.taken(parts, kinds, _places_of_stretch(length), _patterns(length))
+        apart, edge = places[0], places[1]
+        apart_below, ends_below, middle_from, filler = parts[0], parts[1], parts[2], parts[3]
+        special = (apart < apart_below) | (edge < ends_below) | (edge >= middle_from)
+        fillers = patterns[kinds] * filler
+        values = xp.where(special, fillers, rng.normal((*fillers.shape[:-1], length)))
         values = xp.reshape(values, (rows, -1))[:, :columns]
         if len(shape) > 1:
             # A new value: torch refuses to write over memory what is read from there.
@@ -216,6 +202,55 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         return xp.reshape(values, shape)
 
     return make
+
+
+_PLAIN, _BY_PLACE, _BY_WARP = range(3)
+
+
+@functools.cache
+def _patterns(length: int) -> Array:
+    """By _PLAIN, _BY_PLACE, _BY_WARP: what a stretch's filler is times at each place, float64[3, length]."""
+    place = np.arange(length)
+    return np.stack([np.ones(length), 1.0 - 2.0 * (place % 2), 1.0 - 2.0 * (place // _WARP % 2)])
+
+
+@functools.cache
+def _places_of_stretch(length: int) -> Array:
+    """0 where a place is 0, 15 or 31 of every 32, else 1; and how far the nearest end is: int64[2, length]."""
+    place = np.arange(length)
+    apart = (place % _WARP == 0) | (place % _WARP == _WARP // 2 - 1) | (place % _WARP == _WARP - 1)
+    return np.stack([np.where(apart, 0, 1), np.minimum(place, length - 1 - place)])
+
+
+def _drawn_parts(near: Rng, rows: int, count: int, length: int, zeros: bool, factor: float) -> tuple[Array, Array]:
+    """The special part of each stretch, `count` of them a row, drawn on the host.
+
+    float64[4, rows, count, 1]: apart places below the first number are special, those nearer to an end than the
+    second, those not nearer to one than the third; and the fourth is what they are filled with. With it
+    int64[rows, count]: the number of the pattern that this is times.
+    """
+    stretches = (rows, count, 1)
+    part, content = near.integers(_ENDS, _NOTHING, stretches), near.integers(_ZERO, _LARGE, stretches)
+    width = np.clip(2 ** near.integers(0, 7, stretches), None, max(1, length // 4))
+    tiles, chosen = slice(_ROWS_OF_TILES, None, _ROWS_OF_TILES), near.integers(0, 1, stretches) == 0
+    part[tiles] = np.where(chosen[tiles], _ALL, part[tiles])  # a tile whose first row says nothing of the others
+    content[tiles] = np.where(chosen[tiles] & (width[tiles] > 2), _ZERO, content[tiles])
+    part = np.where(content == _ALTERNATING, _ALL, part)
+    alone = (content == _LARGE) & (part % 2 == 1)  # else those of every 32
+    part = np.where((content == _LARGE) & ~alone, _APART, part)
+    part, width = np.where(alone, _ENDS, part), np.where(alone, 1, width)
+    part[0, 0], content[0, 0], width[0, 0] = _ENDS, _ZERO if zeros else _EQUAL, max(1, (length - 1) // 2)
+
+    at_ends, apart = np.minimum(2 * width, length), length - int(_places_of_stretch(length)[0].sum())
+    ends, middle, places = part == _ENDS, part == _MIDDLE, part == _APART
+    special = np.where(ends, at_ends, np.where(middle, length - at_ends, np.where(places, apart, length)))
+    equal = 2.0 ** np.clip(np.floor(np.log2(_EXACT_SUM / np.clip(special, 1, None))), None, 1.0)
+    alternating, larger = content == _ALTERNATING, content == _LARGE
+    filler = np.where(alternating, 1.0, np.where(larger, factor, np.where(content == _TINY, _VANISHING, equal)))
+    filler = np.where(content == _ZERO, 0.0, filler * near.signs(stretches))
+    ends_below = np.where(ends, width, np.where(part == _ALL, length, 0))
+    pattern = np.where(alternating, _BY_PLACE, np.where(larger, _BY_WARP, _PLAIN))
+    return np.stack([places, ends_below, np.where(middle, width, length), filler]), pattern[..., 0]
 
 
 def structured_distributions(

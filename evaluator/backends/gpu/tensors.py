@@ -18,6 +18,9 @@ from evaluator.errors import GpuError
 from evaluator.problems.arrays import Array, NumpyRng, Shape
 from evaluator.problems.problem import Problem, Sizes
 
+_ALIGNED_BYTES = 16
+"""Where each array begins in a piece of memory that holds several: the device code reads sixteen bytes at once."""
+
 
 class TorchRng:
     """Dice that draw tensors on `device`, from a generator of their own there: no content crosses the bus."""
@@ -37,15 +40,16 @@ class TorchRng:
         return torch.randn(shape, generator=self._generator, dtype=torch.float32, device=self.device)
 
     def uniform(self, low: float, high: float, shape: Shape) -> Array:
-        share = torch.rand(shape, generator=self._generator, dtype=torch.float64, device=self.device)
-        return share * (high - low) + low
+        values = torch.empty(shape, dtype=torch.float64, device=self.device)
+        return values.uniform_(low, high, generator=self._generator)
 
     def integers(self, low: int, high: int, shape: Shape) -> Array:
         beyond = min(high + 1, (1 << 63) - 1)  # which int64 must hold too: the largest of 2^63 values is never drawn
         return torch.randint(low, beyond, shape, generator=self._generator, dtype=torch.int64, device=self.device)
 
     def signs(self, shape: Shape) -> Array:
-        return (2 * self.integers(0, 1, shape) - 1).to(torch.float64)
+        bits = torch.randint(0, 2, shape, generator=self._generator, dtype=torch.float64, device=self.device)
+        return torch.rsub(bits, 1, alpha=2)
 
     def full(self, shape: Shape, value: float) -> Array:
         return torch.full(shape, value, dtype=torch.float64, device=self.device)
@@ -56,12 +60,21 @@ class TorchRng:
     def nearby(self) -> NumpyRng:
         return self._nearby
 
-    def taken(self, array: Array) -> Array:
-        array = np.require(array, requirements=("C", "W"))
-        if array.dtype.name == "bfloat16":  # no type of numpy's own, and none that torch takes
-            return self.taken(array.view(np.int16)).view(torch.bfloat16)
+    def taken(self, *arrays: Array) -> tuple[Array, ...]:
+        wholes = [np.ascontiguousarray(array).reshape(np.shape(array)) for array in arrays]
+        starts = [0]
+        for whole in wholes:
+            starts.append(-(-(starts[-1] + whole.nbytes) // _ALIGNED_BYTES) * _ALIGNED_BYTES)
+        piece = np.empty(starts[-1], np.uint8)
+        for whole, start in zip(wholes, starts, strict=False):
+            piece[start : start + whole.nbytes] = whole.reshape(-1).view(np.uint8)
         # Memory of the host that is not pinned is copied before the call returns, so that nothing waits.
-        return torch.from_numpy(array).to(self.device, non_blocking=True)
+        there = torch.from_numpy(piece).to(self.device, non_blocking=True)
+        return tuple(
+            # bfloat16 is no type of numpy's own; torch knows it by the same name as `ml_dtypes`.
+            there[start : start + whole.nbytes].view(getattr(torch, whole.dtype.name)).view(whole.shape)
+            for whole, start in zip(wholes, starts, strict=False)
+        )
 
 
 def eager(problem: Problem, inputs: Mapping[str, Array], sizes: Sizes) -> Callable[[], torch.Tensor]:

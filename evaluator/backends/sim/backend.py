@@ -8,7 +8,8 @@ import functools
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -86,6 +87,8 @@ _FRAMES_BELOW_BYTES: Final = 192 << 10
 _MAX_CORES: Final = 8
 _REFEREE_S: Final = 120.0
 """How long the process may wait for the referee, all trials together; its own time is limited run by run."""
+_RUNTIME_S: Final = 300.0
+"""For the compiler with a part of the runtime: a minute at most was seen, on a machine with much else to do."""
 _REPORT_IT: Final = "Please report it with the kernel's source."
 
 
@@ -153,13 +156,14 @@ class Simulator:
         """Build the runtime now, so that the first program does not wait for it."""
         self._runtime()
 
-    def _compile(
-        self, arguments: Iterable[str], files: Mapping[str, bytes], output: str, time_limit_s: float
+    def _run(
+        self, arguments: Iterable[str], files: Mapping[str, bytes], outputs: tuple[str, ...], time_limit_s: float
     ) -> JobResult:
+        """One call of the compiler, which is to write `outputs`."""
         job = Job(
-            (str(self.host_compiler), *arguments, "-o", output),
+            (str(self.host_compiler), *arguments),
             files=files,
-            collect=(output,),
+            collect=outputs,
             readable=self.readable,
             environment={"LC_ALL": "C"},
             limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
@@ -173,27 +177,32 @@ class Simulator:
         """Object files of the runtime, made once for each machine and compiler."""
 
         def make() -> Mapping[str, bytes]:
-            headers = _native_files(_HEADERS)
             made: dict[str, bytes] = {}
-            for name in _RUNTIME_SOURCES:
-                output = name.replace(".cpp", ".o")
-                finished = self._compile(
-                    (*_RUNTIME_FLAGS, "-c", name), {**headers, **_native_files((name,))}, output, 300
-                )
-                # Also one that failed may leave a file: the part that had been written.
-                if not finished.succeeded or output not in finished.files:
-                    raise ToolchainMissingError(
-                        f"The simulator's runtime does not compile with {self.host_compiler}: "
-                        f"{finished.stderr.decode(errors='replace')[-800:]}",
-                        "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
-                    )
-                made[output] = finished.files[output]
-            return made
+            for objects in _at_once([functools.partial(self._objects, part) for part in _parts(self.cores)]):
+                made.update(objects)
+            # In the order of the sources, whatever the parts were: programs are cached by it.
+            return {output: made[output] for output in map(_object_of, _RUNTIME_SOURCES)}
 
         key = _key(
             "runtime", *_RUNTIME_FLAGS, self._machine(), *_native_files((*_HEADERS, *_RUNTIME_SOURCES)).values()
         )
         return self.builds.get_or_make(key, make)[0]
+
+    def _objects(self, sources: tuple[str, ...]) -> dict[str, bytes]:
+        """Object files of some of the runtime's sources, by one call of the compiler. Raises
+        InfrastructureError.
+        """
+        outputs = tuple(map(_object_of, sources))
+        files = {**_native_files(_HEADERS), **_native_files(sources)}
+        finished = self._run((*_RUNTIME_FLAGS, "-c", *sources), files, outputs, _RUNTIME_S)
+        # Also one that failed may leave files: the parts that had been written.
+        if not finished.succeeded or not set(outputs) <= set(finished.files):
+            raise ToolchainMissingError(
+                f"The simulator's runtime does not compile with {self.host_compiler}: "
+                f"{finished.stderr.decode(errors='replace')[-800:]}",
+                "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
+            )
+        return {output: finished.files[output] for output in outputs}
 
     def _quickly(self, translated: module.Translation, time_limit_s: float) -> bytes | None:
         """The program with next to nothing made of its text; None where its frames would be too large for that, or
@@ -216,7 +225,7 @@ class Simulator:
         self, text: str, flags: Iterable[str], runtime: Mapping[str, bytes], time_limit_s: float
     ) -> JobResult:
         files = {**_native_files(_HEADERS), **runtime, "program.cpp": text.encode()}
-        return self._compile((*flags, "program.cpp", *runtime, "-lm"), files, "program", time_limit_s)
+        return self._run((*flags, "program.cpp", *runtime, "-lm", "-o", "program"), files, ("program",), time_limit_s)
 
     def _executable(self, text: str, time_limit_s: float) -> bytes:
         runtime = self._runtime()
@@ -240,6 +249,46 @@ class Simulator:
         """What a native object depends on beside its source."""
         status = self.host_compiler.stat()
         return f"{self.host_compiler} {status.st_mtime_ns} {status.st_size} {_processor_features()}"
+
+
+def _object_of(source: str) -> str:
+    return source.replace(".cpp", ".o")
+
+
+def _parts(count: int) -> list[tuple[str, ...]]:
+    """The runtime's sources in at most `count` parts that take the compiler about as long: by their lengths."""
+    texts = _native_files(_RUNTIME_SOURCES)
+    parts: list[list[str]] = [[] for _ in range(max(1, min(count, len(texts))))]
+    for name in sorted(texts, key=lambda name: -len(texts[name])):
+        min(parts, key=lambda part: sum(len(texts[one]) for one in part)).append(name)
+    return [tuple(part) for part in parts]
+
+
+def _at_once(acts: Sequence[Callable[[], dict[str, bytes]]]) -> list[dict[str, bytes]]:
+    """What each of these gives, all done at the same time. Raises what the first of them does that raises.
+
+    A process that ends meanwhile does not wait for them, as it would for those of a pool of threads.
+    """
+    found: dict[int, dict[str, bytes] | BaseException] = {}
+
+    def done(number: int, act: Callable[[], dict[str, bytes]]) -> None:
+        try:
+            found[number] = act()
+        except BaseException as error:
+            found[number] = error
+
+    threads = [threading.Thread(target=done, args=one, daemon=True) for one in enumerate(acts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    given = []
+    for number in range(len(acts)):
+        one = found[number]
+        if isinstance(one, BaseException):
+            raise one
+        given.append(one)
+    return given
 
 
 def _too_long(time_limit_s: float) -> CompileTimeoutError:

@@ -11,7 +11,6 @@ from evaluator.stages.host.extension_build import ExtensionBuild, ExtensionText,
 from evaluator.stages.host.torch_package import find_torch
 from evaluator.stages.host.written_functions import call_of_extension, call_of_python
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.kernelbench.solution import Solution
 from evaluator.stages.screen.screening import LIFTED, screen
 
 _COMPILES: Final = re.compile(r"\bload_inline\b")
@@ -27,6 +26,8 @@ def compiled_texts(job: GradingJob, source: str, dialect: Dialect) -> tuple[Exte
         return (ExtensionText(_NAME, cpp, cuda, whole=True),)
     if dialect != "kernelbench" or not _COMPILES.search(source):
         return ()
+    from evaluator.stages.lift.kernelbench.solution import Solution
+
     found = Solution(source, job.problem, job.submission.settings, job.toolbox.sandbox).compiled_texts()
     return tuple(
         ExtensionText(one.name, one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)

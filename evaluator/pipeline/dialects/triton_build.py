@@ -19,7 +19,6 @@ from evaluator.stages.launch.recorded_plans import Point
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
-from evaluator.stages.lift.triton.triton_lifting import lifted_python
 from evaluator.stages.lift.triton.triton_package import find_triton
 from evaluator.stages.verify.trials import asked_sizes
 
@@ -44,6 +43,9 @@ def build_triton(
     if entry is None:
         hint = f"Write `{expected_python(submitted.problem)}` and launch the kernels in it."
         return Ending(screened, _refused("There is no function `run` at the top level of the Python.", hint))
+    # Slow to import, and needed for Triton alone.
+    from evaluator.stages.lift.triton.triton_lifting import lifted_python
+
     progress(Progress(Phase.COMPILE))
     started_s = time.monotonic()
     cache = toolbox.cache.of_caller(toolbox.caller) if toolbox.caller else toolbox.cache

@@ -15,12 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import cxxfilt
-
 from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import InfrastructureError
 from evaluator.sandbox.retry import run_program
-from evaluator.stages.compile import dwarf
 from evaluator.stages.compile.parameter_types import C_TYPES, Declaration, Described
 
 UNNAMED: Final = "arg"
@@ -55,6 +52,9 @@ class _Slot:
 
 def entries(ptx: str, debug_ptx: str | None) -> tuple[Entry, ...]:
     """The kernels of `ptx` in the order of the text; `debug_ptx` is the same source compiled with `-G`."""
+    # Slow to import, and seldom needed: most sources say it themselves.
+    from evaluator.stages.compile import dwarf
+
     declared = dwarf.declarations(debug_ptx) if debug_ptx and len(debug_ptx) <= _MAX_DEBUG_TEXT else {}
     nothing = Declaration(None, ())
     return tuple(
@@ -120,6 +120,8 @@ def demangled(symbol: str) -> str:
     """
     if not symbol.startswith("_Z"):
         return symbol
+    import cxxfilt  # which asks `ldconfig` where the libraries are
+
     risky = len(symbol) > 512 or len(re.findall(r"S[0-9A-Z]*_", symbol)) > 16
     try:
         name = _demangled_apart(symbol) if risky else str(cxxfilt.demangle(symbol))

@@ -53,7 +53,7 @@ class TrialContents:
         if not self._is_small(trial):
             return trial.distribution.draw(self._rng, trial.sizes)
         host = trial.distribution.draw(self._rng.nearby(), trial.sizes)
-        moved = {name: self._rng.taken(array) for name, array in host.items()}
+        moved = dict(zip(host, self._rng.taken(*host.values()), strict=True))
         self._on_host = moved, host
         return moved
 
@@ -66,11 +66,13 @@ class TrialContents:
         if self._on_host is None or self._on_host[0] is not inputs:
             return self._problem.oracle(inputs, trial.sizes, **trial.scalars)
         found = self._problem.oracle(self._on_host[1], trial.sizes, **trial.scalars)
-        return {name: self._moved(expected) for name, expected in found.items()}
-
-    def _moved(self, expected: Expected) -> Expected:
-        parts = expected.value, expected.scale, expected.relative, expected.longer, expected.beyond
-        return Expected(*(part if isinstance(part, float | int) else self._rng.taken(part) for part in parts))
+        parts = [(e.value, e.scale, e.relative, e.longer, e.beyond) for e in found.values()]
+        arrays = [part for each in parts for part in each if not isinstance(part, float | int)]
+        moved = iter(self._rng.taken(*arrays))
+        each_moved = (
+            Expected(*(part if isinstance(part, float | int) else next(moved) for part in each)) for each in parts
+        )
+        return dict(zip(found, each_moved, strict=True))
 
     def right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         """Whether these are what the oracle gives."""

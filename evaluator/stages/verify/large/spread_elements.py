@@ -36,13 +36,13 @@ def spread_elements(
     count = prod(shape)
     if count <= most:
         return np.arange(count, dtype=np.int64)
-    likely = np.unique(np.fromiter(_likely(shape, strides, generator), np.int64))
+    likely = _each_once(np.fromiter(_likely(shape, strides, generator), np.int64))
     likely = likely[(likely >= 0) & (likely < count)]
     if likely.size > most // 2:
         likely = generator.choice(likely, most // 2, replace=False)
     edges = np.linspace(0, count, max(1, most - likely.size) + 1).astype(np.int64)
     spread = generator.integers(edges[:-1], edges[1:])
-    return np.unique(np.concatenate((likely, spread, _of_unwritten(unwritten, generator))))
+    return _each_once(np.concatenate((likely, spread, _of_unwritten(unwritten, generator))))
 
 
 def written_elements(
@@ -50,9 +50,15 @@ def written_elements(
 ) -> Elements:
     """At most `most` random ones of the elements that were written, sorted."""
     if unwritten is None:
-        return np.unique(generator.integers(0, count, most))
+        return _each_once(generator.integers(0, count, most))
     there = np.flatnonzero(~unwritten)
     return there if there.size <= most else np.sort(generator.choice(there, most, replace=False))
+
+
+def _each_once(elements: Elements) -> Elements:
+    """Sorted, as by `np.unique`, which imports numpy's masked arrays: that takes as long as a few trials."""
+    ordered = np.sort(elements)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if ordered.size else ordered
 
 
 def strides_of(steps: Sequence[KernelLaunch | BufferFill | BufferCopy]) -> tuple[int, ...]:

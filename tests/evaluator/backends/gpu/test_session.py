@@ -14,6 +14,7 @@ from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Settings, Status
 from common.wire import DType
+from evaluator.backends.gpu import session as session_module
 from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
@@ -195,6 +196,24 @@ def test_a_session_with_its_own_code_looks_at_everything_at_once(looking, deed, 
     assert outcome.fault is None
     assert looking.device.reads == 1
     assert looking.device.launches == 3  # what memory begins with, what is left of it, and how far the output is off
+
+
+def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monkeypatch):
+    """Before the launch, so that another process finds its memory written, and after it, to know what was seen."""
+    waits, asked = [], []
+    monkeypatch.setattr(session_module, "synchronize", waits.append)
+    x = contents()
+    with opened(looking, "relu") as session:
+        session.run(wanting(x, x.clamp(min=0)))  # the runner is also told of the plan
+        tell, before = session._runner.tell, (len(waits), looking.device.reads)
+        monkeypatch.setattr(
+            session._runner, "tell", lambda order, *more: (asked.append(order["order"]), tell(order, *more))
+        )
+        session.run(wanting(x, x.clamp(min=0), look=False))  # as most of those that are timed
+        assert (len(waits) - before[0], looking.device.reads - before[1]) == (1, 0)
+        session.run(wanting(x, x.clamp(min=0)))
+        assert (len(waits) - before[0], looking.device.reads - before[1]) == (2, 1)
+        assert asked == ["go", "go"]
 
 
 def test_what_was_written_outside_is_for_array_code_to_name(looking):

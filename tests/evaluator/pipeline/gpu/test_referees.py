@@ -15,11 +15,11 @@ import pytest
 from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Settings
+from evaluator.backends.gpu.device import health
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.session import UnfitError
 from evaluator.cancellation import CancelToken
 from evaluator.errors import GpuError, UsageError
-from evaluator.pipeline import toolbox as toolbox_module
 from evaluator.pipeline.gpu import referees as referees_module
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError
 from evaluator.pipeline.gpu.referees import GpuReferees, waiting
@@ -200,8 +200,8 @@ def has(monkeypatch, tmp_path):
     """A machine that has these GPUs, and what its settings choose."""
 
     def chosen(*found, wanted=""):
-        monkeypatch.setattr(toolbox_module, "gpus", lambda: found)
-        monkeypatch.setattr(toolbox_module, "why_not", lambda: None)
+        monkeypatch.setattr(health, "gpus", lambda: found)
+        monkeypatch.setattr(health, "why_not", lambda: None)
         toolbox = Toolbox(MachineSettings(tmp_path, gpu=wanted))
         uuids = [one.uuid for one in getattr(toolbox.gpu, "_referees", (toolbox.gpu,))]
         assert toolbox.gpu_count == len(uuids)

@@ -79,7 +79,13 @@ def test_a_trial_that_was_not_announced_is_drawn_when_it_comes():
 def test_arrays_of_every_type_are_taken_as_they_are(dtype):
     values = np.arange(6).reshape(2, 3)
     near = cast(values.astype(np.float64) if dtype.is_float else values, dtype)
-    taken = TorchRng(1, "cpu").taken(np.broadcast_to(near[:, :1], (2, 3)))
+    odd = np.arange(7, dtype=np.int8)  # what comes behind it begins at a place of its own
+    first, taken, nothing, number = TorchRng(1, "cpu").taken(
+        odd, np.broadcast_to(near[:, :1], (2, 3)), np.zeros((0, 4)), np.float64(2.5)
+    )
+    assert first.tolist() == odd.tolist()
+    assert (tuple(nothing.shape), tuple(number.shape), float(number)) == ((0, 4), (), 2.5)
+    assert taken.data_ptr() % 16 == first.data_ptr() % 16
     assert str(taken.dtype) == f"torch.{dtype.value}"
     assert taken.is_contiguous()
     assert to_numpy(taken).astype(np.float64).tolist() == [[0.0, 0.0, 0.0], [3.0, 3.0, 3.0]]
