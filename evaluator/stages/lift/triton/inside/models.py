@@ -12,6 +12,7 @@ from evaluator.stages.lift.triton.inside.memory import NotRecordedError, Recorde
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 
 REFERENCE: Final = "reference.py"
+_RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
 
 
 class DrawnTensor(StandInTensor):
@@ -22,12 +23,18 @@ class DrawnTensor(StandInTensor):
     @property
     def _address(self) -> int:
         if self._place is None:
-            raise NotRecordedError("a tensor whose contents are random, or none of the problem's")
+            raise NotRecordedError(_RANDOM)
         return self._place
 
     @_address.setter
     def _address(self, address: int | None) -> None:
         self._place = address
+
+    def __getattr__(self, name: str) -> Any:
+        # Python asks here once more for a property that raised an AttributeError.
+        if name == "_address":
+            raise NotRecordedError(_RANDOM)
+        return super().__getattr__(name)
 
     def _same(self, *_: Any, **__: Any) -> "DrawnTensor":
         return self

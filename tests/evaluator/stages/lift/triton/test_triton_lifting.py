@@ -117,6 +117,12 @@ def test_a_copy_into_another_layout_is_no_answer(last, toolbox):
     assert "as an output" in ending.ruling.message
 
 
+def test_random_numbers_beside_the_function_are_not_recorded_and_said_so(toolbox):
+    ending = built(f"{ADD}\nimport torch\n\ntrial = torch.randn(8)\nrun(trial, trial, trial)\n", toolbox)
+    assert (ending.ruling.status, ending.ruling.phase) == (Status.UNSUPPORTED, Phase.LIFT)
+    assert "random" in ending.ruling.message
+
+
 def test_a_copy_of_such_a_copy_is_no_answer_either(toolbox):
     ending = built(f"{ADD}\n\ndef run(x, y):\n    y.copy_(x.t().contiguous())\n", toolbox, "transpose")
     assert "as an output" in ending.ruling.message
