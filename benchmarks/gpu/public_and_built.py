@@ -3,7 +3,7 @@
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
     python benchmarks/gpu/public_and_built.py --folder FOLDER --rows ROWS.jsonl [--skip EARLIER.jsonl] [--seconds 480]
         [--workers N] [--referees N] [--limit 60] [--share 0/1] [--only TEXT …] [--data DATA]
-        [--rehearse] [--report] [--stand-in]
+        [--rehearse] [--report DEVICE] [--stand-in]
 
 Each pair is judged twice at the same problem, whose oracle and tolerance are ours. *Lifted*: its host code is
 recorded without a GPU, and the recorded steps are launched. *Built*: its host code runs: Python and extensions in the
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--share", default="0/1", help="1/4: the second of four parts, for GPUs side by side")
     parser.add_argument("--data", type=Path, help="a folder for caches, to be used again")
     parser.add_argument("--rehearse", action="store_true", help="try each lifted form on the simulator first")
-    parser.add_argument("--report", action="store_true", help="judge nothing more")
+    parser.add_argument("--report", metavar="DEVICE", help="judge nothing more; on what the rows were judged")
     parser.add_argument("--stand-in", action="store_true")
     asked = parser.parse_args()
     until_s = time.monotonic() + asked.seconds
@@ -280,7 +280,7 @@ def main() -> None:
         data = asked.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-public-")))
         bench = Bench(data.absolute(), asked.referees, asked.limit, asked.rehearse, asked.stand_in)
         pairs = Pairs(in_turns(places, forms.__getitem__), asked.rows, earlier)
-        device = "stand-in"
+        device = asked.report or "stand-in"
         if not asked.report:
             device = device if asked.stand_in else stack.enter_context(_referees(bench))
             with ThreadPoolExecutor(asked.workers) as pool:
