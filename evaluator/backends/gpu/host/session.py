@@ -198,9 +198,8 @@ class HostRuntime:
         if self._ahead:
             self._next = self._started()
         # What importing PyTorch takes is nobody's time but ours.
-        for one in (process, self._own, beside):
-            if one is not None:
-                one.await_ready()
+        process, self._own = self._ready(process), self._ready(self._own)
+        beside = None if beside is None else self._ready(beside)
         submission = Stand("submission", process, self._side, program)
         null = Stand("null", self._own, self._side, _null(given))
         returning = Stand("returning", self._own, self._side, _null(())) if given and baseline is not None else None
@@ -216,6 +215,19 @@ class HostRuntime:
         for process in (self._next, self._own):
             self._ended(process)
         self._next = self._own = None
+
+    def _ready(self, process: HostProcess) -> HostProcess:
+        """The process when it can compute, or another one: a context may find no memory in the moment in which
+        another referee overwrites what is free.
+
+        Raises SandboxError, StorageError, GpuError.
+        """
+        try:
+            process.await_ready()
+        except GpuError:
+            process = self._started()
+            process.await_ready()
+        return process
 
     def _started(self) -> HostProcess:
         return HostProcess(self._sandbox, self._gpu, self._side.device, self._memory_bytes)
