@@ -30,7 +30,11 @@ from evaluator.stages.verify.trials import PlannedTrial
 
 _WARM_UPS: Final = 3
 _TURNS_AFTER: Final = 15
-"""Of the null submission and the baseline once the submission has ended: enough for a median, a moment's work."""
+"""Of the null submission and the baseline once the submission has ended: enough for a median."""
+_MOST_TURNS_AFTER: Final = 100
+"""As many as there were before, but no more: between two medians of 100 noise is a sixth of a single time's."""
+_SHARE_AFTER: Final = 0.1
+"""Of the run's time limit, what more than the least of them may take."""
 _LEAST_US: Final = 0.001
 """Of a single time less the null's, which noise may make negative: medians alone count."""
 _LOOK_EVERY: Final = 5
@@ -91,7 +95,7 @@ class HostTimes:
         its two medians do differ by.
         """
         apart = abs(median(self.null_us) - median(self.null_after_us))
-        return round(max(apart, math.sqrt(2) * _half_width_us(self.null_us)), 4)
+        return round(max(apart, _resolution_us(self.null_us)), 4)
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,12 @@ def time_calls(
         if spent or len(times) >= settings.max_launches or (not len(times) % _LOOK_EVERY and _known(times, rule)):
             break
     session.end_submission()
-    after = [_Turn(0.0, *_beside(session, call, inputs)) for _ in range(_TURNS_AFTER)]
+    until_s = time.monotonic() + _SHARE_AFTER * settings.run_timeout_s
+    after: list[_Turn] = []
+    while len(after) < _TURNS_AFTER or (
+        len(after) < min(len(times), _MOST_TURNS_AFTER) and time.monotonic() < until_s
+    ):
+        after.append(_Turn(0.0, *_beside(session, call, inputs)))
     found = HostTimes(
         sizes=dict(sizes),
         submission_us=tuple(one.submission_us for one in times),
@@ -185,12 +194,15 @@ def _given(times_us: Iterable[float | None]) -> tuple[float, ...]:
 
 
 def _known(times: Sequence[_Turn], rule: StoppingRule) -> bool:
+    """Whether the speedup is. A time below the resolution is not: more turns make the resolution finer."""
     null_us = median(one.null_us for one in times)
     other_us = _given(one.baseline_null_us for one in times)
-    return rule.met(
-        _less([one.submission_us for one in times], null_us),
-        _less([one.baseline_us for one in times], median(other_us) if other_us else null_us),
-    )
+    submission_us = _less([one.submission_us for one in times], null_us)
+    baseline_us = _less([one.baseline_us for one in times], median(other_us) if other_us else null_us)
+    least_us = min(median(submission_us), median(baseline_us))
+    if least_us <= _resolution_us([one.null_us for one in times]):
+        return False
+    return rule.met(submission_us, baseline_us)
 
 
 def host_timing(times: HostTimes, roofline: Roofline | None = None) -> Timing | str:
@@ -238,6 +250,11 @@ def _slowed(times: HostTimes) -> str:
 
 def _less(samples_us: Sequence[float], null_us: float) -> tuple[float, ...]:
     return tuple(max(_LEAST_US, one - null_us) for one in samples_us)
+
+
+def _resolution_us(null_us: Sequence[float]) -> float:
+    """95 % of what two medians of such samples differ by."""
+    return math.sqrt(2) * _half_width_us(null_us)
 
 
 def _half_width_us(samples_us: Sequence[float]) -> float:

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from common.contract import DeviceState
+from common.contract import DeviceState, Settings
 from evaluator.backends.peaks import DevicePeaks
 from evaluator.problems.catalogue import find_problem
+from evaluator.stages.host import clock
 from evaluator.stages.host.clock import HostTimes, host_timing
 from evaluator.stages.time.roofline import Roofline, precision_of
 from evaluator.stages.time.statistics import recomputed
+from evaluator.stages.time.stopping import StoppingRule
 
 
 def times(
@@ -59,6 +61,14 @@ def test_a_receipt_gives_the_same_statistics_again():
 )
 def test_a_time_below_the_resolution_gives_no_speedup(submission_us, baseline_us, who):
     assert f"the {who} takes" in host_timing(times(submission_us, baseline_us=baseline_us, noise_us=5.0))
+
+
+@pytest.mark.parametrize(("submission_us", "enough"), [(400.0, True), (160.0, False)])
+def test_a_time_below_the_resolution_is_measured_on(submission_us, enough):
+    draw = np.random.default_rng(7)
+    turns = [clock._Turn(submission_us, 160.0 + draw.normal(0, 20), 400.0, None) for _ in range(20)]
+    rule = StoppingRule.of(Settings())
+    assert clock._known(turns, rule) is enough
 
 
 def test_nobody_gains_by_slowing_the_others_down():
