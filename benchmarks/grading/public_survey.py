@@ -21,8 +21,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -33,6 +34,7 @@ from common.contract import Settings, Submission, Verdict, foreign_problem_id
 from evaluator.foreign.calibration import Calibration, OutputTolerance, derived_relative
 from evaluator.foreign.description import Description
 from evaluator.foreign.learning import File, Known, stated_problem
+from evaluator.foreign.redrawn import Redrawn, drawn_otherwise
 from evaluator.foreign.reference import (
     ReferenceProcess,
     ReferenceRefusedError,
@@ -44,7 +46,9 @@ from evaluator.foreign.zygote import ReferenceRoom
 from evaluator.pipeline.grading_job import Preparation
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.problem import Problem
+from evaluator.problems.telling import HARDLY, telling_share
 from evaluator.settings import MachineSettings
 
 _NAME: Final = "public_survey"
@@ -87,6 +91,7 @@ def problem_in(text: bytes, toolbox: Toolbox, as_stated: AsStated | None = None)
         known = _known(described)
         if as_stated is None:
             known = replace(known, too_large=_too_large(file, described))
+        known = _telling(file, known)
         problem = stated_problem(file, known, "reported")
         if as_stated is not None:
             left_out = tuple(one.name for one in problem.distributions[2:])
@@ -116,6 +121,21 @@ def _opened(text: bytes, toolbox: Toolbox, as_stated: AsStated | None) -> tuple[
         process.close()
         raise
     return _opened(text, toolbox, None)  # it cannot be made as small as that
+
+
+def _telling(file: File, known: Known) -> Known:
+    """The file with inputs drawn otherwise, where its answer tells nothing for its own: as where it is learned."""
+    for redrawn in get_args(Redrawn):
+        file.redrawn = redrawn
+        tried = replace(known, description=drawn_otherwise(known.description, redrawn), redrawn=redrawn)
+        problem = stated_problem(file, tried, "reported")
+        inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(0)), problem.example_sizes[0])
+        with suppress(ReferenceRefusedError):
+            answer = problem.oracle(inputs, problem.example_sizes[0])
+            if all(telling_share(one, problem.tolerance) >= HARDLY for one in answer.values()):
+                return tried
+    file.redrawn = "as stated"
+    return known
 
 
 def _known(described: Description) -> Known:

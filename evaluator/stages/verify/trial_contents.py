@@ -12,6 +12,7 @@ from evaluator.problems.arrays import Array, Rng
 from evaluator.problems.problem import Arrays, Expected, Problem
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.comparison import SURELY_RIGHT, Comparison, compare_output, is_poison
+from evaluator.stages.verify.telling import TellingTrials
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
 
 _SMALL_BYTES: Final = 1 << 18
@@ -25,6 +26,7 @@ class TrialContents:
 
     def __init__(self, problem: Problem, rng: Rng, poison: int) -> None:
         self._problem, self._rng, self._poison = problem, rng, poison
+        self.telling = TellingTrials()
         self._following: PlannedTrial | None = None
         self._drawn: tuple[PlannedTrial, Arrays] | None = None
         self._on_host: tuple[Arrays, Arrays] | None = None
@@ -64,8 +66,9 @@ class TrialContents:
     def _expected(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
         """What the oracle says, computed where the inputs were drawn."""
         if self._on_host is None or self._on_host[0] is not inputs:
-            return self._problem.oracle(inputs, trial.sizes, **trial.scalars)
+            return self.answer(trial, inputs)
         found = self._problem.oracle(self._on_host[1], trial.sizes, **trial.scalars)
+        self.telling.look(found, trial.tolerance)
         parts = [(e.value, e.scale, e.relative, e.longer, e.beyond) for e in found.values()]
         arrays = [part for each in parts for part in each if not isinstance(part, float | int)]
         moved = iter(self._rng.taken(*arrays))
@@ -73,6 +76,12 @@ class TrialContents:
             Expected(*(part if isinstance(part, float | int) else next(moved) for part in each)) for each in parts
         )
         return dict(zip(found, each_moved, strict=True))
+
+    def answer(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
+        """What the oracle says."""
+        found = self._problem.oracle(inputs, trial.sizes, **trial.scalars)
+        self.telling.look(found, trial.tolerance)
+        return found
 
     def right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         """Whether these are what the oracle gives."""
