@@ -132,7 +132,8 @@ def _telling(file: File, known: Known) -> Known:
         inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(0)), problem.example_sizes[0])
         with suppress(ReferenceRefusedError):
             answer = problem.oracle(inputs, problem.example_sizes[0])
-            if all(telling_share(one, problem.tolerance) >= HARDLY for one in answer.values()):
+            shares = (telling_share(one, problem.tolerance) for one in answer.values())
+            if all(share is None or share >= HARDLY for share in shares):
                 return tried
     file.redrawn = "as stated"
     return known

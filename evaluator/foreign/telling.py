@@ -47,8 +47,8 @@ class Wider:
 
 
 WAYS: Final = (Wider(4.0), Wider(16.0), Wider(1.0, True), Wider(4.0, True))
-"""In the order in which they are tried: the sign, which a root or a logarithm may need, is kept first. Further than 16
-times as far an exponential of what was near 6 does not fit in float32."""
+"""In the order in which they are tried: the sign, which a root or a logarithm may need, is kept first. Further than
+16 times as far an exponential of what was near 6 does not fit in float32."""
 
 
 def wider_distribution(
@@ -118,7 +118,8 @@ class Telling:
             value, scale = exact[f"value_{at}"], exact[f"scale_{at}"]
             beyond = half_step(facts) * np.abs(value) if facts.dtype.is_float else scale
             tolerance = Tolerance(one.relative, absolute_of(facts), "")
-            shares.append(telling_share(Expected(value, scale, beyond=beyond), tolerance))
+            share = telling_share(Expected(value, scale, beyond=beyond), tolerance)
+            shares.append(1.0 if share is None else share)
         return shares
 
 

@@ -15,15 +15,15 @@ HARDLY: Final = 0.01
 """An answer of which fewer elements differ hardly tells: of a tile of 16 by 16 that is wrong two or three show it."""
 
 
-def telling_share(expected: Expected, tolerance: Tolerance) -> float:
-    """The share of the elements that one number for all would get wrong; 1 of fewer than 32 elements.
+def telling_share(expected: Expected, tolerance: Tolerance) -> float | None:
+    """The share of the elements that one number for all would get wrong; None of fewer than 32 elements.
 
     Of more than half that are equal the median is one, so it stands for the most frequent number, roundings and
     all. At most 4,096 elements are looked at, always at the same places: no secret is drawn for them.
     """
     size = int(np.prod(tuple(expected.value.shape), dtype=np.int64))
     if size < _LEAST_ELEMENTS:
-        return 1.0
+        return None
     if size > _SAMPLED:
         expected = expected.at(np.random.default_rng(0).integers(0, size, _SAMPLED))
     value = to_numpy(expected.value).reshape(-1)

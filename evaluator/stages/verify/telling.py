@@ -18,6 +18,8 @@ class TellingTrials:
         """Take account of one trial's answer."""
         for name in expected.keys() - self._telling:
             share = telling_share(expected[name], tolerance)
+            if share is None:
+                continue
             self._best[name] = max(share, self._best.get(name, 0.0))
             if share >= HARDLY:
                 self._telling.add(name)
