@@ -48,8 +48,8 @@ from evaluator.pipeline.grading_job import Preparation
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
+from evaluator.problems.linter import HARDLY, telling_share
 from evaluator.problems.problem import Problem
-from evaluator.problems.telling import HARDLY, telling_share
 from evaluator.settings import MachineSettings
 
 _NAME: Final = "public_survey"

@@ -22,7 +22,7 @@ from evaluator.foreign.calibration import (
 )
 from evaluator.foreign.contents import digest_of, distributions_of, where_answered
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.redrawn import Redrawn, drawn_otherwise, scaled
+from evaluator.foreign.redrawn import Redrawn, Telling, Wider, drawn_otherwise, scaled, wider_distribution
 from evaluator.foreign.reference import (
     MOST_WORK,
     NO_MOST_WORK,
@@ -41,7 +41,6 @@ from evaluator.foreign.sizes import (
     shapes_as_stated,
     sizes_in_words,
 )
-from evaluator.foreign.telling import Telling, Wider, wider_distribution
 from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
 from evaluator.problems.linter import degeneracies
 from evaluator.problems.problem import (

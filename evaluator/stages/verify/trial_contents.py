@@ -4,21 +4,53 @@ A session that looks by itself asks for the answer while the program runs. That 
 are drawn too: in the same order as without, so that a seed gives the same contents either way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from evaluator.backends.session import RunOutcome, Wanted
 from evaluator.problems.arrays import Array, Rng
-from evaluator.problems.problem import Arrays, Expected, Problem
+from evaluator.problems.linter import HARDLY, telling_share
+from evaluator.problems.problem import Arrays, Expected, Problem, Tolerance
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.comparison import SURELY_RIGHT, Comparison, compare_output, is_poison
-from evaluator.stages.verify.telling import TellingTrials
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
 
 _SMALL_BYTES: Final = 1 << 18
 """Of all tensors. An operation on so much takes a processor some 10 us, as long as it takes to ask a GPU for one."""
 _SMALL_WORK: Final = 2_000_000
 """Operations and words of memory: a product takes a processor a tenth of a millisecond then."""
+
+
+class TellingTrials:
+    """Looks at the answers of one evaluation until each output has had one that tells: mostly the first does."""
+
+    def __init__(self) -> None:
+        self._best: dict[str, float] = {}
+        """The most telling share so far of each output that hardly tells."""
+        self._telling: set[str] = set()
+
+    def look(self, expected: Mapping[str, Expected], tolerance: Tolerance) -> None:
+        """Take account of one trial's answer."""
+        for name in expected.keys() - self._telling:
+            share = telling_share(expected[name], tolerance)
+            if share is None:
+                continue
+            self._best[name] = max(share, self._best.get(name, 0.0))
+            if share >= HARDLY:
+                self._telling.add(name)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One for each output of which no answer told much."""
+        return tuple(self._said())
+
+    def _said(self) -> Iterator[str]:
+        for name, share in sorted(self._best.items()):
+            if name not in self._telling:
+                yield (
+                    f"no trial tells much about '{name}': in each at least {100 * (1 - share):.4g} % of its elements "
+                    "should be one and the same number, so a wrong kernel can be right there"
+                )
 
 
 class TrialContents:

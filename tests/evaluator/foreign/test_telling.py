@@ -14,13 +14,13 @@ from common.wire import DType
 from evaluator.foreign.calibration import Calibration, OutputTolerance
 from evaluator.foreign.description import Description, DrawnAs, TensorFacts
 from evaluator.foreign.loading import foreign_problem
-from evaluator.foreign.telling import Telling, Wider
+from evaluator.foreign.redrawn import Telling, Wider
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng, numpy_dtype
 from evaluator.problems.catalogue import problems
+from evaluator.problems.linter import telling_share
 from evaluator.problems.problem import Distribution, Expected, Problem, Tolerance
-from evaluator.problems.telling import telling_share
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 RARELY_POSITIVE = """import torch
