@@ -6,10 +6,10 @@
 Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance
 that the longest sum explains: to calibrate each problem takes longer than all else. Where an answer is nearly one
 number, as a ReLU's may be, inputs are drawn with values of both signs, as where a problem is learned. What was graded
-is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged* where a
-verdict is about its answers; with `--lift-only` none is judged, which takes less. A verdict is *false* where reading
-the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the solutions'
-texts is saved in the results.
+is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged*
+where a verdict is about its answers; with `--lift-only` none is judged, which takes less. A verdict is *false* where
+reading the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the
+solutions' texts is saved in the results.
 """
 
 import argparse
