@@ -4,11 +4,12 @@
     python benchmarks/grading/public_survey.py --folder FOLDER [--only TEXT …] [--seconds N] [--lift-only]
 
 Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance
-that the longest sum explains: to calibrate each problem takes longer than all else. What was graded is kept in
-`FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged* where a
-verdict is about its answers; with `--lift-only` none is judged, which takes less. A verdict is *false* where reading
-the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the solutions'
-texts is saved in the results.
+that the longest sum explains: to calibrate each problem takes longer than all else. Where an answer is nearly one
+number, as a ReLU's may be, inputs are drawn with values of both signs, as where a problem is learned. What was graded
+is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged*
+where a verdict is about its answers; with `--lift-only` none is judged, which takes less. A verdict is *false* where
+reading the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the
+solutions' texts is saved in the results.
 """
 
 import argparse
@@ -21,8 +22,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -33,6 +35,7 @@ from common.contract import Settings, Submission, Verdict, foreign_problem_id
 from evaluator.foreign.calibration import Calibration, OutputTolerance, derived_relative
 from evaluator.foreign.description import Description
 from evaluator.foreign.learning import File, Known, stated_problem
+from evaluator.foreign.redrawn import Redrawn, drawn_otherwise
 from evaluator.foreign.reference import (
     ReferenceProcess,
     ReferenceRefusedError,
@@ -44,6 +47,8 @@ from evaluator.foreign.zygote import ReferenceRoom
 from evaluator.pipeline.grading_job import Preparation
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.arrays import NumpyRng
+from evaluator.problems.linter import HARDLY, telling_share
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
 
@@ -87,6 +92,7 @@ def problem_in(text: bytes, toolbox: Toolbox, as_stated: AsStated | None = None)
         known = _known(described)
         if as_stated is None:
             known = replace(known, too_large=_too_large(file, described))
+        known = _telling(file, known)
         problem = stated_problem(file, known, "reported")
         if as_stated is not None:
             left_out = tuple(one.name for one in problem.distributions[2:])
@@ -116,6 +122,22 @@ def _opened(text: bytes, toolbox: Toolbox, as_stated: AsStated | None) -> tuple[
         process.close()
         raise
     return _opened(text, toolbox, None)  # it cannot be made as small as that
+
+
+def _telling(file: File, known: Known) -> Known:
+    """The file with inputs drawn otherwise, where its answer tells nothing for its own: as where it is learned."""
+    for redrawn in get_args(Redrawn):
+        file.redrawn = redrawn
+        tried = replace(known, description=drawn_otherwise(known.description, redrawn), redrawn=redrawn)
+        problem = stated_problem(file, tried, "reported")
+        inputs = problem.distributions[0].draw(NumpyRng(np.random.default_rng(0)), problem.example_sizes[0])
+        with suppress(ReferenceRefusedError):
+            answer = problem.oracle(inputs, problem.example_sizes[0])
+            shares = (telling_share(one, problem.tolerance) for one in answer.values())
+            if all(share is None or share >= HARDLY for share in shares):
+                return tried
+    file.redrawn = "as stated"
+    return known
 
 
 def _known(described: Description) -> Known:

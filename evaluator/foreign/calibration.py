@@ -204,3 +204,26 @@ _PLENTY: Final = 1e12
 def in_roundings(relative: float) -> str:
     """`56`: how many roundings of float32 that is."""
     return f"{relative / EPSILON:.3g}"
+
+
+def reason_of(described: Description, calibration: Calibration) -> str:
+    """Why that much is allowed, in words."""
+    said = []
+    for facts, one in zip(described.outputs, calibration.outputs, strict=True):
+        if one.relative == 0.0:
+            said.append(f"'{facts.name}' is whole numbers, which are exact")
+            continue
+        why = (
+            f"{MARGIN:g} times what PyTorch in the file's own type was off at most"
+            if one.relative > one.derived
+            else f"sums of {facts.longest_sum} terms in any order; PyTorch in the file's own type was off by "
+            f"{in_roundings(one.honest)} at most"
+        )
+        last = f" beside half a step of {facts.dtype}" if half_step(facts) else ""
+        said.append(f"'{facts.name}': {in_roundings(one.relative)} roundings of float32 of the scale{last}, {why}")
+    lower = ", ".join(f"{name} {times:.3g}" for name, times in calibration.told.items())
+    told = f" Lower precisions are off by so many times of it: {lower}." if lower else ""
+    return (
+        "The scale is how far an element moves when every operand and result moves by one rounding of float32. "
+        f"{'; '.join(said)}.{told}"
+    )

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from common.contract import OtherSizes
 from common.wire import BYTES_AS_BASE64, Json
 from evaluator.foreign.calibration import (
-    MARGIN,
     Calibration,
     Calibrator,
     absolute_of,
     caveats_of_contents,
     derived_relative,
     half_step,
-    in_roundings,
+    reason_of,
 )
 from evaluator.foreign.contents import digest_of, distributions_of, where_answered
 from evaluator.foreign.description import Description, TensorFacts
-from evaluator.foreign.redrawn import Redrawn, drawn_otherwise, scaled
+from evaluator.foreign.redrawn import Redrawn, Telling, Wider, drawn_otherwise, scaled, wider_distribution
 from evaluator.foreign.reference import (
     MOST_WORK,
     NO_MOST_WORK,
@@ -56,7 +55,7 @@ from evaluator.problems.problem import (
     Work,
 )
 
-RULES: Final = "kernelbench 7"
+RULES: Final = "kernelbench 8"
 """By which files are described and calibrated: part of a problem's version and of the key of what is cached."""
 _SEED: Final = 20_000
 """Of the inputs that a problem is calibrated and linted with; those of an evaluation are secret."""
@@ -83,6 +82,8 @@ class Known:
     varied: VariedSizes
     redrawn: Redrawn = "as stated"
     """Which of the file's inputs are drawn otherwise than it does."""
+    wider: Wider | None = None
+    """In which range inputs are drawn beside the file's own, where the answer hardly tells there."""
     too_large: str = ""
     """What the file states itself, in words, where the description is at smaller sizes."""
 
@@ -220,6 +221,16 @@ def _calibrated(file: File, described: Description) -> Known:
         exact = _checked(process, described, process.answered(inputs, constants))
         return inputs, exact, _finite(described, exact)
 
+    def admitted(turn: int, distribution: Distribution) -> Mapping[str, NDArray[Any]] | None:
+        """The answer; None where it is not finite, or honest ways are off by far more than typically."""
+        try:
+            inputs, exact, finite = tried(turn, distribution)
+            return exact if finite and calibrator.admits(inputs, exact) else None
+        except ReferenceEndedError:
+            raise
+        except ReferenceRefusedError:  # such as a matrix that has no inverse, where its rows are alike
+            return None
+
     for turn in range(_LOOKS):
         inputs, exact, finite = tried(turn, distributions[0])
         if not finite:
@@ -238,22 +249,22 @@ def _calibrated(file: File, described: Description) -> Known:
     faults += tuple(f"no output depends on the input '{one}'" for one in ignored if one in arguments)
     if faults:
         raise _DegenerateError(name, faults[0])
+    telling = Telling(described, calibration)
+    telling.saw(exact)
     left_out: list[str] = []
     for turn, distribution in enumerate(distributions[1:], _LOOKS):
-        try:
-            inputs, exact, finite = tried(turn, distribution)
-            admitted = finite and calibrator.admits(inputs, exact)
-        except ReferenceEndedError:
-            raise
-        except ReferenceRefusedError:  # such as a matrix that has no inverse, where its rows are alike
-            admitted = False
-        if not admitted:
+        answer = admitted(turn, distribution)
+        if answer is None:
             left_out.append(distribution.name)
+        else:
+            telling.saw(answer)
+    wider = telling.wider(lambda way: admitted(_LOOKS + len(distributions), _distributions(file, described, way)[-1]))
     warnings = tuple(f"no output depends on the parameter '{one}'" for one in ignored if one not in arguments)
     return replace(
         known,
         left_out=tuple(left_out),
-        warnings=(*warnings, *caveats_of_contents(described, calibration)),
+        warnings=(*warnings, *telling.caveats, *caveats_of_contents(described, calibration)),
+        wider=wider,
     )
 
 
@@ -295,13 +306,17 @@ def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
     return True
 
 
-def _distributions(file: File, base: Description) -> tuple[Distribution, ...]:
-    return distributions_of(
-        base.inputs,
-        lambda at: file.described(constants_of(base, at)).inputs,
-        lambda seed, names, at: file.process.drawn(seed, names, constants_of(base, at)),
-        with_ties=not base.unordered,
-    )
+def _distributions(file: File, base: Description, wider: Wider | None = None) -> tuple[Distribution, ...]:
+    """Those within the file's range, and behind them the one in a wider range."""
+
+    def described_at(at: Sizes) -> Description:
+        return file.described(constants_of(base, at))
+
+    def called(seed: int, names: Sequence[str], at: Sizes) -> dict[str, Array]:
+        return file.process.drawn(seed, names, constants_of(base, at))
+
+    own = distributions_of(base.inputs, lambda at: described_at(at).inputs, called, with_ties=not base.unordered)
+    return own if wider is None else (*own, wider_distribution(wider, base, described_at, called))
 
 
 def stated_problem(
@@ -380,10 +395,11 @@ def stated_problem(
         serves=SizeRange(sizes, least=sizes),
         edge_sizes=lambda generator: (),
         distributions=where_answered(
-            [one for one in _distributions(file, described) if one.name not in known.left_out], has_answer
+            [one for one in _distributions(file, described, known.wider) if one.name not in known.left_out],
+            has_answer,
         ),
         probes=(),
-        tolerance=Tolerance(base, max(map(absolute_of, described.outputs)), _reason(described, calibration)),
+        tolerance=Tolerance(base, max(map(absolute_of, described.outputs)), reason_of(described, calibration)),
         oracle=oracle,
         work=work,
         naive=None,
@@ -474,25 +490,3 @@ def _statement(name: str, described: Description) -> str:
     told = [f"{kind}s {names}" for kind, names in kinds.items() if names]
     outputs = ", ".join(f"{facts.name} {list(facts.shape)}" for facts in described.outputs)
     return f"What Model.forward of {name} returns ({outputs}), of {'; '.join(told)}."
-
-
-def _reason(described: Description, calibration: Calibration) -> str:
-    said = []
-    for facts, one in zip(described.outputs, calibration.outputs, strict=True):
-        if one.relative == 0.0:
-            said.append(f"'{facts.name}' is whole numbers, which are exact")
-            continue
-        why = (
-            f"{MARGIN:g} times what PyTorch in the file's own type was off at most"
-            if one.relative > one.derived
-            else f"sums of {facts.longest_sum} terms in any order; PyTorch in the file's own type was off by "
-            f"{in_roundings(one.honest)} at most"
-        )
-        last = f" beside half a step of {facts.dtype}" if half_step(facts) else ""
-        said.append(f"'{facts.name}': {in_roundings(one.relative)} roundings of float32 of the scale{last}, {why}")
-    lower = ", ".join(f"{name} {times:.3g}" for name, times in calibration.told.items())
-    told = f" Lower precisions are off by so many times of it: {lower}." if lower else ""
-    return (
-        "The scale is how far an element moves when every operand and result moves by one rounding of float32. "
-        f"{'; '.join(said)}.{told}"
-    )

@@ -78,6 +78,8 @@ class SimulatorReferee:
             if verified.ruling:
                 _supported(checked_plan.problem, verified.ruling)
                 return JudgeResult(verified)
+            if not self._rehearses:
+                verified = verified.warned_of_what_hardly_tells()
             if trials:
                 judged = self._counted(request, verified, session, rng)
             else:

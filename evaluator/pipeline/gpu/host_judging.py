@@ -57,7 +57,7 @@ def judge_host(
         try:
             left_out = too_large(problem, settings, Seed(request.secret).generator())
             verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
-            verified = in_words_of_host_code(verified)
+            verified = in_words_of_host_code(verified.warned_of_what_hardly_tells())
         finally:
             # For timing, and for clearing what memory is free afterwards, the device must be nobody else's.
             turn.alone()

@@ -81,6 +81,7 @@ def judge_and_time(
             verified = verify(
                 checked_plan, session, settings, rng, trials, by_trials(verified_trial), left_out=left_out
             ).warned(warnings)
+            verified = verified.warned_of_what_hardly_tells()
             clock.lap("verify")
             if verified.ruling:
                 return JudgeResult(verified, phases_s=clock.laps_s)

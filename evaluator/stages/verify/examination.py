@@ -133,7 +133,7 @@ class Examination:
         )
         if ruling is not None and (exchanged := self.checked_plan.exchanged):
             ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
-        return Verified(ruling, correctness, self.thread_instructions, self.facts)
+        return Verified(ruling, correctness, self.thread_instructions, self.facts, self.contents.telling.warnings)
 
     def run(
         self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: PlannedTrial | None = None
@@ -472,7 +472,7 @@ class Examination:
         if outcome is not None and (right := surely_right(outcome, outputs)):
             self.trials.append(trial_of(trial, True, right))
             return None
-        expected = self.problem.oracle(inputs, trial.sizes, **trial.scalars)
+        expected = self.contents.answer(trial, inputs)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
             comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)

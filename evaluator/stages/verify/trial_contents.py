@@ -4,12 +4,13 @@ A session that looks by itself asks for the answer while the program runs. That 
 are drawn too: in the same order as without, so that a seed gives the same contents either way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from evaluator.backends.session import RunOutcome, Wanted
 from evaluator.problems.arrays import Array, Rng
-from evaluator.problems.problem import Arrays, Expected, Problem
+from evaluator.problems.linter import HARDLY, telling_share
+from evaluator.problems.problem import Arrays, Expected, Problem, Tolerance
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.comparison import SURELY_RIGHT, Comparison, compare_output, is_poison
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
@@ -20,11 +21,44 @@ _SMALL_WORK: Final = 2_000_000
 """Operations and words of memory: a product takes a processor a tenth of a millisecond then."""
 
 
+class TellingTrials:
+    """Looks at the answers of one evaluation until each output has had one that tells: mostly the first does."""
+
+    def __init__(self) -> None:
+        self._best: dict[str, float] = {}
+        """The most telling share so far of each output that hardly tells."""
+        self._telling: set[str] = set()
+
+    def look(self, expected: Mapping[str, Expected], tolerance: Tolerance) -> None:
+        """Take account of one trial's answer."""
+        for name in expected.keys() - self._telling:
+            share = telling_share(expected[name], tolerance)
+            if share is None:
+                continue
+            self._best[name] = max(share, self._best.get(name, 0.0))
+            if share >= HARDLY:
+                self._telling.add(name)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One for each output of which no answer told much."""
+        return tuple(self._said())
+
+    def _said(self) -> Iterator[str]:
+        for name, share in sorted(self._best.items()):
+            if name not in self._telling:
+                yield (
+                    f"no trial tells much about '{name}': in each at least {100 * (1 - share):.4g} % of its elements "
+                    "should be one and the same number, so a wrong kernel can be right there"
+                )
+
+
 class TrialContents:
     """What trials hold, and what is wanted of them."""
 
     def __init__(self, problem: Problem, rng: Rng, poison: int) -> None:
         self._problem, self._rng, self._poison = problem, rng, poison
+        self.telling = TellingTrials()
         self._following: PlannedTrial | None = None
         self._drawn: tuple[PlannedTrial, Arrays] | None = None
         self._on_host: tuple[Arrays, Arrays] | None = None
@@ -64,8 +98,9 @@ class TrialContents:
     def _expected(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
         """What the oracle says, computed where the inputs were drawn."""
         if self._on_host is None or self._on_host[0] is not inputs:
-            return self._problem.oracle(inputs, trial.sizes, **trial.scalars)
+            return self.answer(trial, inputs)
         found = self._problem.oracle(self._on_host[1], trial.sizes, **trial.scalars)
+        self.telling.look(found, trial.tolerance)
         parts = [(e.value, e.scale, e.relative, e.longer, e.beyond) for e in found.values()]
         arrays = [part for each in parts for part in each if not isinstance(part, float | int)]
         moved = iter(self._rng.taken(*arrays))
@@ -73,6 +108,12 @@ class TrialContents:
             Expected(*(part if isinstance(part, float | int) else next(moved) for part in each)) for each in parts
         )
         return dict(zip(found, each_moved, strict=True))
+
+    def answer(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
+        """What the oracle says."""
+        found = self._problem.oracle(inputs, trial.sizes, **trial.scalars)
+        self.telling.look(found, trial.tolerance)
+        return found
 
     def right(self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array]) -> bool:
         """Whether these are what the oracle gives."""
