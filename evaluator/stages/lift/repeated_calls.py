@@ -25,6 +25,7 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
+    OtherOrder,
     RawArgument,
     RecordedLaunchPlan,
     Step,
@@ -73,6 +74,19 @@ class _Needs:
     """What is written over before anything looks at it."""
     changed: set[Held] = field(default_factory=set)
     """What the call leaves in another state than it found it, perhaps."""
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """What a call does by itself."""
+
+    steps: tuple[Step, ...] = ()
+    temporaries: tuple[Temporary, ...] = ()
+    orders: tuple[OtherOrder, ...] = ()
+
+    def does_the_same(self, other: "_Alone") -> bool:
+        """Whether it does, in whatever order its streams may run it."""
+        return (self.steps, self.temporaries) == (other.steps, other.temporaries)
 
 
 @dataclass
@@ -133,16 +147,31 @@ class RepeatedCalls:
         return False
 
     def plan(self, again: bool) -> RecordedLaunchPlan:
-        """The plan of any later call. `again`: whether to carry out one that changes what was prepared twice."""
-        plans = [self._alone(number) for number in range(len(self.begins))]
-        judged = self._judged(plans)
+        """The plan of any later call, with those of later calls that do something else.
+
+        `again`: whether to carry out one that changes what was prepared twice.
+        """
+        calls = [self._alone(number) for number in range(len(self.begins))]
+        judged, *others = self._judged(calls)
+        plan = self._plan(judged, again, judged == _LAST)
+        if not others:
+            return plan
+        alike = calls[_LAST - 1].does_the_same(calls[_LAST])
+        more = [
+            self._plan(number, again, alike and number == _LAST).model_copy(update={"call": ORDINALS[number]})
+            for number in others
+        ]
+        return plan.model_copy(update={"call": ORDINALS[judged], "others": tuple(more)})
+
+    def _plan(self, judged: int, again: bool, turns: bool) -> RecordedLaunchPlan:
+        """Of one later call, with what is put before it. `turns`: whether it may take turns with that before it."""
         reader, steps = self._read(judged)
         needs = self._needs(judged)
         pairs, keys = self._preparation(judged, needs)
         orders = reader.orders()
         more: list[Temporary] = []
         changes = bool(needs.changed & keys)
-        in_turn = changes and judged == _LAST and self._in_turn(keys)
+        in_turn = changes and turns and self._in_turn(keys)
         earlier: list[Step] = []
         if again and in_turn:
             pairs, _ = self._preparation(_LAST - 1, _Needs(needs.held | self._needs(_LAST - 1).held))
@@ -207,29 +236,37 @@ class RepeatedCalls:
         except LiftRefusedError as refusal:
             raise in_call(refusal, number) from None
 
-    def _alone(self, number: int) -> tuple[tuple[Step, ...], tuple[Temporary, ...]]:
+    def _alone(self, number: int) -> "_Alone":
         """What a call does by itself; nothing at all is no steps."""
         reader, steps = self._read(number)
         if len(steps) <= len(self.initial):
             if number == 0:
                 reader.plan([])
-            return (), ()
+            return _Alone()
         plan = reader.plan(steps)
-        return plan.steps, tuple(sorted(plan.temporaries, key=lambda one: one.name))
+        temporaries = tuple(sorted(plan.temporaries, key=lambda one: one.name))
+        return _Alone(plan.steps, temporaries, reader.orders() if number else ())
 
-    def _judged(self, plans: Sequence[tuple[tuple[Step, ...], tuple[Temporary, ...]]]) -> int:
-        """The call that all later ones are like; where they differ in how much they do, the one that does least."""
-        for number, (steps, _) in enumerate(plans):
-            if not steps:
+    def _judged(self, calls: Sequence["_Alone"]) -> list[int]:
+        """The call that all later ones are like, or one of each kind, first the one that does least.
+
+        They may differ in how much they do, and in what their streams leave open. One that does as much as before,
+        and something else, may do so at each call. So there are at most as many kinds as later calls.
+        """
+        for number, call in enumerate(calls):
+            if not call.steps:
                 raise self._remembered(number)
-        later = range(1, len(plans))
-        if all(plans[number] == plans[_LAST] for number in later):
-            return _LAST
-        counts = [len(plans[number][0]) for number in later]
-        if len(set(counts)) > 1:
-            return max(number for number in later if len(plans[number][0]) == min(counts))
-        other = max(number for number in later if plans[number] != plans[_LAST])
-        raise self._unlike(other, *(plans[number][0] for number in (other, _LAST)))
+        later = range(1, len(calls))
+        many = [len(call.steps) for call in calls]
+        unlike = [
+            number
+            for number in later
+            if many[number] == many[_LAST] and not calls[number].does_the_same(calls[_LAST])
+        ]
+        if unlike and (unlike[-1] == _LAST - 1 or len(set(many[1:])) == 1):
+            raise self._unlike(unlike[-1], *(calls[number].steps for number in (unlike[-1], _LAST)))
+        kinds = [number for number in later if calls[number] not in calls[number + 1 :]]
+        return sorted(kinds, key=lambda number: (many[number], -number))
 
     def _remembered(self, number: int) -> LiftRefusedError:
         """For a call that does nothing, though the first did something."""

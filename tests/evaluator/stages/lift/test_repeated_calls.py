@@ -177,6 +177,18 @@ def test_a_call_that_only_copies_remembers_nothing():
     assert copied.steps == (Copy(source="x", target="y", size_bytes=64),)
 
 
+def test_each_later_call_that_does_something_else_has_a_plan():
+    def each(number, x, y, at):
+        more = {2: [launch("make", at(KEPT))], 3: [launch("make", at(KEPT)), launch("make", at(MORE))]}
+        return [*more.get(number, []), launch("use", x, x, y)]
+
+    found = plan(each)
+    assert [(one.call, len(one.steps), one.others) for one in found.others] == [("third", 2, ()), ("fourth", 4, ())]
+    assert (found.call, told(found)) == ("second", [("use", "x", "x", "y")])
+    alike = plan(lambda number, x, y, at: each(min(number, 1), x, y, at))
+    assert (alike.call, alike.others) == ("", ())
+
+
 @pytest.mark.parametrize(
     ("each", "status", "said"),
     [
