@@ -36,10 +36,11 @@ from evaluator.backends.session import Entry
 from evaluator.problems.problem import Problem, Tensor
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.memory_uses import MemoryUses
-from evaluator.stages.lift.recorded_steps import PlanReader, RawStep
+from evaluator.stages.lift.recorded_steps import PlanReader
 from evaluator.stages.lift.recording import (
     ORDINALS,
     TENSORS_OF_CALLS,
+    AnyRecorded,
     RecordedCopy,
     RecordedFill,
     RecordedLaunch,
@@ -61,7 +62,7 @@ _MAX_NAME: Final = 64
 
 Held: TypeAlias = int | str
 """A buffer by its number in the recording, or a variable of the module by its name."""
-Pair: TypeAlias = tuple[RawStep, RawStep]
+Pair: TypeAlias = tuple[AnyRecorded, AnyRecorded]
 Stretch: TypeAlias = tuple[int, int]
 
 

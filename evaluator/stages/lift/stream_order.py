@@ -210,9 +210,17 @@ def _said(order: StreamOrder, steps: Sequence[Touched], pairs: Sequence[tuple[in
 
 
 def _named(order: StreamOrder, steps: Sequence[Touched], number: int) -> str:
-    stream = order.streams[number]
-    where = "the default stream" if stream == DEFAULT_STREAM else f"stream {stream}"
-    return f"step {number + 1} ({steps[number].said} on {where})"
+    return step_in_words(number, steps[number], order.streams[number])
+
+
+def step_in_words(number: int, step: Touched, stream: int) -> str:
+    """A step of a stream; `number` from 0 on."""
+    return f"step {number + 1} ({step.said} on {stream_in_words(stream)})"
+
+
+def stream_in_words(stream: int) -> str:
+    """As messages have it."""
+    return "the default stream" if stream == DEFAULT_STREAM else f"stream {stream}"
 
 
 def _bits(mask: int) -> Iterator[int]:

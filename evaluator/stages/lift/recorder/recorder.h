@@ -24,6 +24,7 @@ struct Buffer {
     unsigned long long base, bytes;
     std::string variable; // of the program, where it is one
     bool freed;
+    bool pooled = false; // taken from a pool, in the order of a stream
 };
 
 struct Kernel {
@@ -82,7 +83,9 @@ void begin_call();
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
 // For memory that has an address of its own, and its end.
 size_t new_buffer_at(unsigned long long base, unsigned long long bytes);
-void free_buffer(size_t number);
+// Memory of a pool, taken in the order of a stream, which is noted; and the end of a buffer, on a stream or at once.
+size_t new_pool_buffer(unsigned long long bytes, int stream);
+void free_buffer(size_t number, int stream = -1);
 bool is_made_up(const void *address);
 // The buffer that the address lies in or ends at; refuses one that belongs to none, or is freed.
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call);
