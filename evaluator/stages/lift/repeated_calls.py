@@ -25,7 +25,6 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
-    OtherOrder,
     RawArgument,
     RecordedLaunchPlan,
     Step,
@@ -83,7 +82,8 @@ class _Alone:
 
     steps: tuple[Step, ...] = ()
     temporaries: tuple[Temporary, ...] = ()
-    orders: tuple[OtherOrder, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
+    """Others of its steps, by their indices: what is said of them names streams, which a call may make anew."""
 
     def does_the_same(self, other: "_Alone") -> bool:
         """Whether it does, in whatever order its streams may run it."""
@@ -246,7 +246,8 @@ class RepeatedCalls:
             return _Alone()
         plan = reader.plan(steps)
         temporaries = tuple(sorted(plan.temporaries, key=lambda one: one.name))
-        return _Alone(plan.steps, temporaries, reader.orders() if number else ())
+        orders = reader.orders() if number else ()
+        return _Alone(plan.steps, temporaries, tuple(order.steps for order in orders))
 
     def _judged(self, calls: Sequence["_Alone"]) -> list[int]:
         """The call that all later ones are like, or one of each kind, first the one that does least.

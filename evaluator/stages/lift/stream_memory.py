@@ -73,24 +73,24 @@ def misuse(issued: Sequence[Issued], names: Sequence[str | None], non_blocking: 
                     )
         else:
             buffer = one.allocate if isinstance(one, RecordedAllocation) else one.free
-            name = names[buffer] if buffer < len(names) else None
-            if name is None:
+            used = names[buffer] if buffer < len(names) else None
+            if used is None:
                 continue
             if one.stream is None:
-                at_once |= users[name]
-                given_back |= users[name]
+                at_once |= users[used]
+                given_back |= users[used]
                 continue
             order.add_step(one.stream)
             said.append("")
             if isinstance(one, RecordedAllocation):
-                taken[name] = _Taken(1 << number, given_back, at_once)
+                taken[used] = _Taken(1 << number, given_back, at_once)
                 continue
-            if late := users[name] & ~order.before[number]:
+            if late := users[used] & ~order.before[number]:
                 return (
-                    f"{_first(said, late)} may still use '{name}' when cudaFreeAsync gives it back on "
+                    f"{_first(said, late)} may still use '{used}' when cudaFreeAsync gives it back on "
                     f"{stream_in_words(one.stream)}: no event and no wait orders them"
                 )
-            given_back |= users[name]
+            given_back |= users[used]
     return None
 
 
