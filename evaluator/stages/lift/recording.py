@@ -199,6 +199,7 @@ Reason = Literal[
     "no_variable",
     "no_stream",
     "no_event",
+    "reset",
     "too_many_orders",
     "too_many_steps",
     "too_many_buffers",
@@ -321,6 +322,13 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 "than the kernel is allowed: a GPU does not launch it.",
                 "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
                 "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
+            )
+        case "reset":
+            return LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                "The host code calls cudaDeviceReset, which destroys all memory of the process, the tensors that it "
+                "was given too.",
+                "Leave the device as it is: the caller goes on using it.",
             )
         case "no_kernel":
             return LiftRefusedError(

@@ -62,6 +62,7 @@ struct Recorder {
     int stream_count = 1, event_count = 0; // that there ever were
     std::vector<int> non_blocking;         // streams that the default stream does not wait for, nor they for it
     size_t step_count = 0, order_count = 0; // of the call under way
+    std::map<std::pair<char, int>, size_t> asked; // how many steps there were when a stream (s) or an event (e) was asked about
     size_t uploaded_bytes = 0, held_bytes = 0;
     unsigned long long seed = 1, first_seed = 1; // as it is after what was drawn, and as it was given
     std::string output;

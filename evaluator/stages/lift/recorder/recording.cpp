@@ -137,6 +137,7 @@ void begin_call() {
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     r.calls.push_back(Call{r.steps.size(), r.buffers.size(), {}});
     r.uploaded_bytes = r.held_bytes = r.step_count = r.order_count = 0;
+    r.asked.clear();
 }
 
 size_t new_buffer(unsigned long long bytes, const std::string &variable) {
