@@ -40,11 +40,13 @@ from evaluator.stages.lift.recording import (
     RecordedOrder,
 )
 from evaluator.stages.lift.returned import Returned, unstable
-from evaluator.stages.lift.stream_memory import Issued, IssuedStep, misuse
 from evaluator.stages.lift.stream_order import (
     DEFAULT_STREAM,
+    Issued,
+    IssuedStep,
     StreamOrder,
     Touched,
+    misuse,
     orders_left_open,
     touched,
     unawaited,
