@@ -11,6 +11,9 @@ accumulator that they do not). A plan with the preparation before it would alway
 carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets; and where
 calls take buffers in turn, with the call before it in between. How many
 steps come before the call itself is noted, so that it can be carried out once more by itself, on the same tensors.
+
+Later calls may differ: in how much they do, in what their streams leave open, in what was prepared. Each kind of them
+has a plan, and all have to be right.
 """
 
 from collections import defaultdict
@@ -155,6 +158,7 @@ class RepeatedCalls:
         calls = [self._alone(number) for number in range(len(self.begins))]
         judged, *others = self._judged(calls)
         plan = self._plan(judged, again, judged == _LAST)
+        others += self._on_other_memory(calls, [judged, *others])
         if not others:
             return plan
         alike = calls[_LAST - 1].does_the_same(calls[_LAST])
@@ -198,6 +202,25 @@ class RepeatedCalls:
         ]
         prepared = len(before) if changes and not in_turn else 0
         return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved), "prepared": prepared})
+
+    def _on_other_memory(self, calls: Sequence["_Alone"], kinds: Sequence[int]) -> list[int]:
+        """Later calls that do what one of `kinds` does, on memory that was prepared in another way.
+
+        Where a call changes that memory, as it does to buffers that it takes in turn, the call behind it is judged.
+        """
+        found: list[int] = []
+        for kind in kinds:
+            alike = [one for one in range(1, len(calls)) if one not in kinds and calls[one] == calls[kind]]
+            if not alike or not self._needs(kind).held:
+                continue
+            seen = [self._plan(kind, again=False, turns=False)]
+            for number in reversed(alike):
+                plan = self._plan(number, again=False, turns=False)
+                # What is prepared at each call again is there as often as there were calls.
+                if not plan.prepared and all(set(plan.steps) != set(other.steps) for other in seen):
+                    seen.append(plan)
+                    found.append(number)
+        return found
 
     def _in_turn(self, keys: set[Held]) -> bool:
         """Whether the last two calls use different ones of buffers that were prepared, as two that take turns.
