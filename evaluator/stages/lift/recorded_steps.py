@@ -415,6 +415,27 @@ class PlanReader:
             self.dtypes.setdefault(number, dtype)
 
 
+def renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
+    """The same steps on other buffers, by the names of those that they are on."""
+
+    def argument(one: int | float | str | RawArgument) -> int | float | str | RawArgument:
+        if isinstance(one, RawArgument):
+            addresses = (to.model_copy(update={"buffer": names.get(to.buffer, to.buffer)}) for to in one.addresses)
+            return one.model_copy(update={"addresses": tuple(addresses)})
+        return names.get(one, one) if isinstance(one, str) else one
+
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, Launch):
+            found.append(step.model_copy(update={"args": tuple(argument(one) for one in step.args)}))
+            continue
+        changed = {} if step.variable else {"target": names.get(step.target, step.target)}
+        if isinstance(step, Copy):
+            changed["source"] = names.get(step.source, step.source)
+        found.append(step.model_copy(update=changed))
+    return found
+
+
 def _without_padding(data: str, parameter: Parameter) -> str:
     """The bytes of an argument, in hexadecimal, with 0 where the host leaves what was there before."""
     for start, end in parameter.padding:

@@ -28,7 +28,6 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
-    RawArgument,
     RecordedLaunchPlan,
     Step,
     Temporary,
@@ -38,7 +37,7 @@ from evaluator.backends.session import Entry
 from evaluator.problems.problem import Problem, Tensor
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.memory_uses import MemoryUses
-from evaluator.stages.lift.recorded_steps import PlanReader
+from evaluator.stages.lift.recorded_steps import PlanReader, renamed
 from evaluator.stages.lift.recording import (
     ORDINALS,
     TENSORS_OF_CALLS,
@@ -184,7 +183,7 @@ class RepeatedCalls:
         before = reader.prepare(pairs)
         if again and changes:
             stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
-            before += [*filled, *_renamed([*steps, *earlier], stand_ins)]
+            before += [*filled, *renamed([*steps, *earlier], stand_ins)]
             if len(before) + len(steps) > MAX_RECORDED_STEPS:
                 raise LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -476,27 +475,6 @@ class _Reader(PlanReader):
 
 def _within(stretch: Stretch, others: Sequence[Stretch]) -> bool:
     return any(start <= stretch[0] and stretch[1] <= end for start, end in others)
-
-
-def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
-    """The same steps on other buffers, by the names of those that they are on."""
-
-    def argument(one: int | float | str | RawArgument) -> int | float | str | RawArgument:
-        if isinstance(one, RawArgument):
-            addresses = (to.model_copy(update={"buffer": names.get(to.buffer, to.buffer)}) for to in one.addresses)
-            return one.model_copy(update={"addresses": tuple(addresses)})
-        return names.get(one, one) if isinstance(one, str) else one
-
-    found: list[Step] = []
-    for step in steps:
-        if isinstance(step, Launch):
-            found.append(step.model_copy(update={"args": tuple(argument(one) for one in step.args)}))
-            continue
-        changed = {} if step.variable else {"target": names.get(step.target, step.target)}
-        if isinstance(step, Copy):
-            changed["source"] = names.get(step.source, step.source)
-        found.append(step.model_copy(update=changed))
-    return found
 
 
 def _temporaries(filled: Sequence[Fill], tensors: Sequence[Tensor]) -> list[Temporary]:
