@@ -210,7 +210,8 @@ class RepeatedCalls:
         found: list[int] = []
         for kind in kinds:
             alike = [one for one in range(1, len(calls)) if one not in kinds and calls[one] == calls[kind]]
-            if not alike or not self._needs(kind).held:
+            # Memory that nobody prepared is undefined, and is found out in the call that is judged.
+            if not alike or not self._preparation(kind, self._needs(kind))[0]:
                 continue
             seen = [self._plan(kind, again=False, turns=False)]
             for number in reversed(alike):
