@@ -164,6 +164,10 @@ class RecordedLaunchPlan(LaunchPlan):
     prepared: Annotated[StrictInt, Field(ge=0, exclude=True)] = 0
     """How many of the steps stand for what earlier calls of a process did, where the call behind them changes what
     they prepared: a later call meets it as the one before left it. 0 where there is nothing of that kind."""
+    call: Annotated[str, Field(exclude=True)] = ""
+    """Which call of a process it is of, in words, where it does not do the same at each."""
+    others: Annotated[tuple["RecordedLaunchPlan", ...], Field(exclude=True)] = ()
+    """Those of other calls of the same process, one of each kind; they have none."""
 
 
 def _values(plan: LaunchPlan) -> Iterator[tuple[str, int | float | str]]:

@@ -120,5 +120,11 @@ def _suspicious(checked_plan: CheckedPlan, look: TimingRound) -> bool:
 def _largest_bytes(checked_plan: CheckedPlan, all_sizes: list[Sizes]) -> int:
     concretes = [checked_plan.at(sizes) for sizes in all_sizes]
     return max(
-        (room_for([b.size_bytes for b in c.buffers]) for c in concretes if isinstance(c, SizedPlan)), default=0
+        (
+            room_for([b.size_bytes for b in each.buffers])
+            for c in concretes
+            if isinstance(c, SizedPlan)
+            for each in (c, *c.others)
+        ),
+        default=0,
     )

@@ -30,7 +30,7 @@ from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.compile.resources import fitting_blocks
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 from evaluator.stages.launch.calls import Call
-from evaluator.stages.launch.recorded_plans import AS_TABLE, RecordedPlans
+from evaluator.stages.launch.recorded_plans import AS_TABLE, RecordedPlan, RecordedPlans
 
 PlanSource: TypeAlias = Literal["json", "directives", "inferred", "recorded", "host"]
 Role: TypeAlias = Literal["input", "output", "temporary"]
@@ -70,6 +70,10 @@ class SizedPlan:
     """Others in which a GPU may run the steps."""
     prepared: int = 0
     """How many steps a call that follows at once does without: it meets what the call before it left."""
+    call: str = ""
+    """Which call of a process it is of, in words, where host code does not do the same at each."""
+    others: tuple["SizedPlan", ...] = ()
+    """Those of other calls of the same process, each of which must be right as well."""
 
     @property
     def threads(self) -> int:
@@ -182,15 +186,28 @@ class CheckedPlan:
             there = self.recorded.at(sizes, scalars)
             if isinstance(there, Ruling):
                 return there
-            alone = replace(self, plan=there.plan, calls=there.calls, recorded=None)
-            sized_plan = alone.at(sizes, memory_bytes, scalars)
-            if isinstance(sized_plan, Ruling):
-                return sized_plan
-            return replace(sized_plan, orders=there.orders, prepared=there.prepared)
+            return self._of_recorded(there, sizes, memory_bytes, scalars)
         try:
             return _Sized(self, sizes, scalars).sized_plan(memory_bytes)
         except PlanRefusedError as refused:
             return refused.ruling
+
+    def _of_recorded(
+        self, there: RecordedPlan, sizes: Sizes, memory_bytes: int, scalars: Mapping[str, float]
+    ) -> SizedPlan | Ruling:
+        alone = replace(self, plan=there.plan, calls=there.calls, recorded=None)
+        sized_plan = alone.at(sizes, memory_bytes, scalars)
+        if isinstance(sized_plan, Ruling):
+            return sized_plan
+        others: list[SizedPlan] = []
+        for one in there.others:
+            other = self._of_recorded(one, sizes, memory_bytes, scalars)
+            if isinstance(other, Ruling):
+                return other
+            others.append(other)
+        return replace(
+            sized_plan, orders=there.orders, prepared=there.prepared, call=there.call, others=tuple(others)
+        )
 
 
 def _as_line(plan: LaunchPlan, one: str, other: str) -> str:

@@ -120,10 +120,18 @@ def _checked_recording(
     problem: Problem, program: Program, plan: RecordedLaunchPlan, source: str, needs: _Needs
 ) -> RecordedPlan | Ruling:
     try:
-        calls = _checked_calls(problem, program, plan, source, needs)
-        return RecordedPlan(plan.model_copy(update={"orders": (), "prepared": 0}), calls, plan.orders, plan.prepared)
+        return _recorded(problem, program, plan, source, needs)
     except PlanRefusedError as refused:
         return refused.ruling
+
+
+def _recorded(
+    problem: Problem, program: Program, plan: RecordedLaunchPlan, source: str, needs: _Needs
+) -> RecordedPlan:
+    calls = _checked_calls(problem, program, plan, source, needs)
+    others = tuple(_recorded(problem, program, one, source, needs) for one in plan.others)
+    bare = plan.model_copy(update={"orders": (), "prepared": 0, "call": "", "others": ()})
+    return RecordedPlan(bare, calls, plan.orders, plan.prepared, plan.call, others)
 
 
 def _checked_calls(

@@ -27,6 +27,10 @@ class RecordedPlan:
     """Others in which a GPU may run the steps."""
     prepared: int = 0
     """How many steps a call that follows at once does without."""
+    call: str = ""
+    """Which call of a process it is of, in words, where it does not do the same at each."""
+    others: tuple["RecordedPlan", ...] = ()
+    """Those of other calls of the same process, one of each kind; they have none."""
 
 
 Point: TypeAlias = tuple[Sizes, Mapping[str, float]]

@@ -30,7 +30,9 @@ from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.pinned_memory import parts_of
 from evaluator.stages.lift.recording import (
+    AnyRecorded,
     CallRecording,
+    RecordedAllocation,
     RecordedCopy,
     RecordedFill,
     RecordedFree,
@@ -40,8 +42,11 @@ from evaluator.stages.lift.recording import (
 from evaluator.stages.lift.returned import Returned, unstable
 from evaluator.stages.lift.stream_order import (
     DEFAULT_STREAM,
+    Issued,
+    IssuedStep,
     StreamOrder,
     Touched,
+    misuse,
     orders_left_open,
     touched,
     unawaited,
@@ -62,9 +67,6 @@ _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
 
 _UNDEFINED: Final = 0x7F
 """The byte that stands for one that nobody wrote: of such, a float is 3e38, an integer large, an address nowhere."""
-
-RawStep = RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder
-"""A step as it was recorded."""
 
 
 class PlanReader:
@@ -100,9 +102,12 @@ class PlanReader:
         """That it has, as far as it is needed."""
         self.order = StreamOrder(first.non_blocking)
         self.touched: list[Touched] = []
+        self.issued: list[Issued] = []
         for step in initial:
             self._ordered(step, DEFAULT_STREAM)
-        self.order.add(RecordedOrder(order="device"))  # the contents that tensors have before the call
+        over = RecordedOrder(order="device")  # the contents that tensors have before the call
+        self.issued.append(over)
+        self.order.add(over)
         self.holds = {tensor.name: tensor.name for tensor in problem.outputs}
         """Outputs by the buffers that hold them when the call returns."""
 
@@ -126,7 +131,7 @@ class PlanReader:
             self._named(next(iter(self.freed & set(returned.whole))), f"what is returned as {freed[0]},")
         return steps
 
-    def read(self, pairs: Iterable[tuple[RawStep, RawStep]]) -> list[Step]:
+    def read(self, pairs: Iterable[tuple[AnyRecorded, AnyRecorded]]) -> list[Step]:
         """Steps of both recordings as those of a plan."""
         return [step for pair in pairs for step in self._step(*pair)]
 
@@ -162,11 +167,12 @@ class PlanReader:
         return len(self.problem.inputs) + len(self.problem.outputs)
 
     def _step(self, one: object, other: object) -> Iterator[Step]:
-        if isinstance(one, RecordedFree) and one == other:
-            self.freed.add(one.free)
-            return
-        if isinstance(one, RecordedOrder) and one == other:
-            self.order.add(one)
+        if isinstance(one, RecordedFree | RecordedAllocation | RecordedOrder) and one == other:
+            self.issued.append(one)
+            if isinstance(one, RecordedFree):
+                self.freed.add(one.free)
+            elif isinstance(one, RecordedOrder):
+                self.order.add(one)
             return
         if isinstance(one, RecordedLaunch) and isinstance(other, RecordedLaunch):
             steps: list[Step] = [self._launch(one, other)]
@@ -185,9 +191,13 @@ class PlanReader:
         self.order.add_step(stream)
         parameters = self.by_symbol[kernel].parameters if kernel else ()
         self.touched.append(touched(step, parameters, self.inputs))
+        self.issued.append(IssuedStep(self.touched[-1], stream))
 
     def orders(self) -> tuple[OtherOrder, ...]:
-        """Others in which a GPU may run the steps. Raises LiftRefusedError where it may run one too late."""
+        """Others in which a GPU may run the steps.
+
+        Raises LiftRefusedError where it may run one too late, or on memory that is not its own then.
+        """
         if late := unawaited(self.order, self.touched, self.holds):
             step, output = late
             raise LiftRefusedError(
@@ -196,6 +206,14 @@ class PlanReader:
                 "nothing makes the caller's stream wait for it.",
                 "Record an event on that stream behind the last step and let the default stream wait for it, or "
                 "synchronise, before the function returns.",
+            )
+        if misused := misuse(self.issued, self.names, self.first.non_blocking):
+            raise LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                f"In the host code {misused}.",
+                "Take and give back memory on the stream that uses it, or let it wait for the one that does: "
+                "cudaEventRecord(event, user) and cudaStreamWaitEvent(stream, event). cudaFree waits for no step on "
+                "memory of cudaMallocAsync.",
             )
         return orders_left_open(self.order, self.touched, self.holds)
 
@@ -395,6 +413,27 @@ class PlanReader:
             and not self.first.buffers[number].bytes % dtype.size_bytes
         ):
             self.dtypes.setdefault(number, dtype)
+
+
+def renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
+    """The same steps on other buffers, by the names of those that they are on."""
+
+    def argument(one: int | float | str | RawArgument) -> int | float | str | RawArgument:
+        if isinstance(one, RawArgument):
+            addresses = (to.model_copy(update={"buffer": names.get(to.buffer, to.buffer)}) for to in one.addresses)
+            return one.model_copy(update={"addresses": tuple(addresses)})
+        return names.get(one, one) if isinstance(one, str) else one
+
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, Launch):
+            found.append(step.model_copy(update={"args": tuple(argument(one) for one in step.args)}))
+            continue
+        changed = {} if step.variable else {"target": names.get(step.target, step.target)}
+        if isinstance(step, Copy):
+            changed["source"] = names.get(step.source, step.source)
+        found.append(step.model_copy(update=changed))
+    return found
 
 
 def _without_padding(data: str, parameter: Parameter) -> str:

@@ -5,9 +5,9 @@ worst that it can win by that is a launch plan of its own making, which is judge
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, StrictInt, ValidationError
 
@@ -84,10 +84,24 @@ class RecordedOrder(Wire):
     event: _Word = 0
 
 
+class RecordedAllocation(Wire):
+    """A buffer that is taken from a pool, by its number, in the order of a stream."""
+
+    allocate: _Word
+    stream: _Word
+
+
 class RecordedFree(Wire):
-    """A buffer that is given back, by its number."""
+    """A buffer that is given back, by its number: in the order of a stream, or at once."""
 
     free: _Word
+    stream: _Word | None = None
+
+
+AnyRecorded: TypeAlias = (
+    RecordedLaunch | RecordedFill | RecordedCopy | RecordedAllocation | RecordedFree | RecordedOrder
+)
+"""All that a call may do, in the order in which the host does it."""
 
 
 class RecordedBuffer(Wire):
@@ -121,7 +135,7 @@ class Recording(Wire):
 
     buffers: Annotated[tuple[RecordedBuffer, ...], Field(max_length=_MAX_BUFFERS)]
     steps: Annotated[
-        tuple[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder, ...],
+        tuple[AnyRecorded, ...],
         Field(max_length=_MAX_STEPS),
     ]
     streams: _Word
@@ -139,12 +153,7 @@ class Recording(Wire):
         freed = (step.free for step in self.steps[: ends[number]] if isinstance(step, RecordedFree))
         return CallRecording(
             tuple(self.buffers[old] for old in order),
-            tuple(
-                step.model_copy(update={"free": places.get(step.free, step.free)})
-                if isinstance(step, RecordedFree)
-                else step
-                for step in self.steps[ends[number] : ends[number + 1]]
-            ),
+            tuple(_moved(step, places) for step in self.steps[ends[number] : ends[number + 1]]),
             self.calls[number].returned,
             frozenset(places[one] for one in freed if one in places),
             frozenset(range(tensors, 2 * tensors)),
@@ -152,12 +161,21 @@ class Recording(Wire):
         )
 
 
+def _moved(step: AnyRecorded, places: Mapping[int, int]) -> AnyRecorded:
+    """The same with the numbers that buffers have now."""
+    if isinstance(step, RecordedFree):
+        return step.model_copy(update={"free": places.get(step.free, step.free)})
+    if isinstance(step, RecordedAllocation):
+        return step.model_copy(update={"allocate": places.get(step.allocate, step.allocate)})
+    return step
+
+
 @dataclass(frozen=True)
 class CallRecording:
     """All that one call did. Its own tensors are the first of the buffers."""
 
     buffers: Sequence[RecordedBuffer]
-    steps: Sequence[RecordedLaunch | RecordedFill | RecordedCopy | RecordedFree | RecordedOrder]
+    steps: Sequence[AnyRecorded]
     returned: Sequence[RecordedTensor] = ()
     freed: frozenset[int] = frozenset()
     """Buffers that were given back before it."""
@@ -181,6 +199,7 @@ Reason = Literal[
     "no_variable",
     "no_stream",
     "no_event",
+    "reset",
     "too_many_orders",
     "too_many_steps",
     "too_many_buffers",
@@ -303,6 +322,13 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 "than the kernel is allowed: a GPU does not launch it.",
                 "Above 48 KiB, both together, call cudaFuncSetAttribute(kernel, "
                 "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first, with the dynamic bytes.",
+            )
+        case "reset":
+            return LiftRefusedError(
+                Status.RUNTIME_ERROR,
+                "The host code calls cudaDeviceReset, which destroys all memory of the process, the tensors that it "
+                "was given too.",
+                "Leave the device as it is: the caller goes on using it.",
             )
         case "no_kernel":
             return LiftRefusedError(

@@ -11,6 +11,9 @@ accumulator that they do not). A plan with the preparation before it would alway
 carried out twice, first on stand-ins of the tensors: what the first leaves behind is what the second meets; and where
 calls take buffers in turn, with the call before it in between. How many
 steps come before the call itself is noted, so that it can be carried out once more by itself, on the same tensors.
+
+Later calls may differ: in how much they do, in what their streams leave open, in what was prepared. Each kind of them
+has a plan, and all have to be right.
 """
 
 from collections import defaultdict
@@ -25,7 +28,6 @@ from common.launch_plan import (
     Copy,
     Fill,
     Launch,
-    RawArgument,
     RecordedLaunchPlan,
     Step,
     Temporary,
@@ -35,10 +37,11 @@ from evaluator.backends.session import Entry
 from evaluator.problems.problem import Problem, Tensor
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.memory_uses import MemoryUses
-from evaluator.stages.lift.recorded_steps import PlanReader, RawStep
+from evaluator.stages.lift.recorded_steps import PlanReader, renamed
 from evaluator.stages.lift.recording import (
     ORDINALS,
     TENSORS_OF_CALLS,
+    AnyRecorded,
     RecordedCopy,
     RecordedFill,
     RecordedLaunch,
@@ -60,7 +63,7 @@ _MAX_NAME: Final = 64
 
 Held: TypeAlias = int | str
 """A buffer by its number in the recording, or a variable of the module by its name."""
-Pair: TypeAlias = tuple[RawStep, RawStep]
+Pair: TypeAlias = tuple[AnyRecorded, AnyRecorded]
 Stretch: TypeAlias = tuple[int, int]
 
 
@@ -73,6 +76,20 @@ class _Needs:
     """What is written over before anything looks at it."""
     changed: set[Held] = field(default_factory=set)
     """What the call leaves in another state than it found it, perhaps."""
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """What a call does by itself."""
+
+    steps: tuple[Step, ...] = ()
+    temporaries: tuple[Temporary, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
+    """Others of its steps, by their indices: what is said of them names streams, which a call may make anew."""
+
+    def does_the_same(self, other: "_Alone") -> bool:
+        """Whether it does, in whatever order its streams may run it."""
+        return (self.steps, self.temporaries) == (other.steps, other.temporaries)
 
 
 @dataclass
@@ -133,16 +150,32 @@ class RepeatedCalls:
         return False
 
     def plan(self, again: bool) -> RecordedLaunchPlan:
-        """The plan of any later call. `again`: whether to carry out one that changes what was prepared twice."""
-        plans = [self._alone(number) for number in range(len(self.begins))]
-        judged = self._judged(plans)
+        """The plan of any later call, with those of later calls that do something else.
+
+        `again`: whether to carry out one that changes what was prepared twice.
+        """
+        calls = [self._alone(number) for number in range(len(self.begins))]
+        judged, *others = self._judged(calls)
+        plan = self._plan(judged, again, judged == _LAST)
+        others += self._on_other_memory(calls, [judged, *others])
+        if not others:
+            return plan
+        alike = calls[_LAST - 1].does_the_same(calls[_LAST])
+        more = [
+            self._plan(number, again, alike and number == _LAST).model_copy(update={"call": ORDINALS[number]})
+            for number in others
+        ]
+        return plan.model_copy(update={"call": ORDINALS[judged], "others": tuple(more)})
+
+    def _plan(self, judged: int, again: bool, turns: bool) -> RecordedLaunchPlan:
+        """Of one later call, with what is put before it. `turns`: whether it may take turns with that before it."""
         reader, steps = self._read(judged)
         needs = self._needs(judged)
         pairs, keys = self._preparation(judged, needs)
         orders = reader.orders()
         more: list[Temporary] = []
         changes = bool(needs.changed & keys)
-        in_turn = changes and judged == _LAST and self._in_turn(keys)
+        in_turn = changes and turns and self._in_turn(keys)
         earlier: list[Step] = []
         if again and in_turn:
             pairs, _ = self._preparation(_LAST - 1, _Needs(needs.held | self._needs(_LAST - 1).held))
@@ -150,7 +183,7 @@ class RepeatedCalls:
         before = reader.prepare(pairs)
         if again and changes:
             stand_ins, filled = self._stand_ins({*self.problem.parameter_names, *filter(None, reader.names)})
-            before += [*filled, *_renamed([*steps, *earlier], stand_ins)]
+            before += [*filled, *renamed([*steps, *earlier], stand_ins)]
             if len(before) + len(steps) > MAX_RECORDED_STEPS:
                 raise LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -168,6 +201,26 @@ class RepeatedCalls:
         ]
         prepared = len(before) if changes and not in_turn else 0
         return reader.plan([*before, *steps], more).model_copy(update={"orders": tuple(moved), "prepared": prepared})
+
+    def _on_other_memory(self, calls: Sequence["_Alone"], kinds: Sequence[int]) -> list[int]:
+        """Later calls that do what one of `kinds` does, on memory that was prepared in another way.
+
+        Where a call changes that memory, as it does to buffers that it takes in turn, the call behind it is judged.
+        """
+        found: list[int] = []
+        for kind in kinds:
+            alike = [one for one in range(1, len(calls)) if one not in kinds and calls[one] == calls[kind]]
+            # Memory that nobody prepared is undefined, and is found out in the call that is judged.
+            if not alike or not self._preparation(kind, self._needs(kind))[0]:
+                continue
+            seen = [self._plan(kind, again=False, turns=False)]
+            for number in reversed(alike):
+                plan = self._plan(number, again=False, turns=False)
+                # What is prepared at each call again is there as often as there were calls.
+                if not plan.prepared and all(set(plan.steps) != set(other.steps) for other in seen):
+                    seen.append(plan)
+                    found.append(number)
+        return found
 
     def _in_turn(self, keys: set[Held]) -> bool:
         """Whether the last two calls use different ones of buffers that were prepared, as two that take turns.
@@ -207,29 +260,38 @@ class RepeatedCalls:
         except LiftRefusedError as refusal:
             raise in_call(refusal, number) from None
 
-    def _alone(self, number: int) -> tuple[tuple[Step, ...], tuple[Temporary, ...]]:
+    def _alone(self, number: int) -> "_Alone":
         """What a call does by itself; nothing at all is no steps."""
         reader, steps = self._read(number)
         if len(steps) <= len(self.initial):
             if number == 0:
                 reader.plan([])
-            return (), ()
+            return _Alone()
         plan = reader.plan(steps)
-        return plan.steps, tuple(sorted(plan.temporaries, key=lambda one: one.name))
+        temporaries = tuple(sorted(plan.temporaries, key=lambda one: one.name))
+        orders = reader.orders() if number else ()
+        return _Alone(plan.steps, temporaries, tuple(order.steps for order in orders))
 
-    def _judged(self, plans: Sequence[tuple[tuple[Step, ...], tuple[Temporary, ...]]]) -> int:
-        """The call that all later ones are like; where they differ in how much they do, the one that does least."""
-        for number, (steps, _) in enumerate(plans):
-            if not steps:
+    def _judged(self, calls: Sequence["_Alone"]) -> list[int]:
+        """The call that all later ones are like, or one of each kind, first the one that does least.
+
+        They may differ in how much they do, and in what their streams leave open. One that does as much as before,
+        and something else, may do so at each call. So there are at most as many kinds as later calls.
+        """
+        for number, call in enumerate(calls):
+            if not call.steps:
                 raise self._remembered(number)
-        later = range(1, len(plans))
-        if all(plans[number] == plans[_LAST] for number in later):
-            return _LAST
-        counts = [len(plans[number][0]) for number in later]
-        if len(set(counts)) > 1:
-            return max(number for number in later if len(plans[number][0]) == min(counts))
-        other = max(number for number in later if plans[number] != plans[_LAST])
-        raise self._unlike(other, *(plans[number][0] for number in (other, _LAST)))
+        later = range(1, len(calls))
+        many = [len(call.steps) for call in calls]
+        unlike = [
+            number
+            for number in later
+            if many[number] == many[_LAST] and not calls[number].does_the_same(calls[_LAST])
+        ]
+        if unlike and (unlike[-1] == _LAST - 1 or len(set(many[1:])) == 1):
+            raise self._unlike(unlike[-1], *(calls[number].steps for number in (unlike[-1], _LAST)))
+        kinds = [number for number in later if calls[number] not in calls[number + 1 :]]
+        return sorted(kinds, key=lambda number: (many[number], -number))
 
     def _remembered(self, number: int) -> LiftRefusedError:
         """For a call that does nothing, though the first did something."""
@@ -414,27 +476,6 @@ class _Reader(PlanReader):
 
 def _within(stretch: Stretch, others: Sequence[Stretch]) -> bool:
     return any(start <= stretch[0] and stretch[1] <= end for start, end in others)
-
-
-def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
-    """The same steps on other buffers, by the names of those that they are on."""
-
-    def argument(one: int | float | str | RawArgument) -> int | float | str | RawArgument:
-        if isinstance(one, RawArgument):
-            addresses = (to.model_copy(update={"buffer": names.get(to.buffer, to.buffer)}) for to in one.addresses)
-            return one.model_copy(update={"addresses": tuple(addresses)})
-        return names.get(one, one) if isinstance(one, str) else one
-
-    found: list[Step] = []
-    for step in steps:
-        if isinstance(step, Launch):
-            found.append(step.model_copy(update={"args": tuple(argument(one) for one in step.args)}))
-            continue
-        changed = {} if step.variable else {"target": names.get(step.target, step.target)}
-        if isinstance(step, Copy):
-            changed["source"] = names.get(step.source, step.source)
-        found.append(step.model_copy(update=changed))
-    return found
 
 
 def _temporaries(filled: Sequence[Fill], tensors: Sequence[Tensor]) -> list[Temporary]:

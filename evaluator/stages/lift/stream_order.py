@@ -6,17 +6,24 @@ an event stood for when it was told to wait; what the host waits for is over bef
 every blocking stream waits for the default stream, and the default stream for it, and neither for those that are
 non-blocking. The default stream is the caller's, and what the caller did before the call is over.
 
+Memory of a pool is taken and given back in the order of streams ("Stream Ordered Memory Allocator"): it may be used
+behind the cudaMallocAsync that takes it, and before the cudaFreeAsync that gives it back. What was given back may be
+taken again at once; where another stream takes it, the pool lets that one wait. `cudaFree` waits for nothing where
+the memory is of a pool, which has it back at once; with other memory it waits for all. Where nothing was given back
+before memory is taken, that memory is nobody else's, also for a step that may run before it is taken.
+
 Sets of steps are bits of an integer, by the number of the step.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from common.launch_plan import Copy, Fill, OtherOrder, RawArgument, Step
 from evaluator.backends.session import Parameter
-from evaluator.stages.lift.recording import RecordedOrder
+from evaluator.stages.lift.recording import RecordedAllocation, RecordedFree, RecordedOrder
 
 DEFAULT_STREAM: Final = 0
 MAX_OTHER_ORDERS: Final = 4
@@ -172,6 +179,82 @@ def unawaited(order: StreamOrder, steps: Sequence[Touched], outputs: Mapping[str
     return None
 
 
+@dataclass(frozen=True)
+class IssuedStep:
+    """A launch, a fill or a copy."""
+
+    step: Touched
+    stream: int
+
+
+Issued: TypeAlias = IssuedStep | RecordedOrder | RecordedAllocation | RecordedFree
+"""What the host issues, one after another."""
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """An allocation, by its place in the order, and the steps on what was given back before."""
+
+    bit: int
+    given_back: int
+    at_once: int
+    """Those of them on what `cudaFree` gave back, for which no pool lets anybody wait."""
+
+
+def misuse(issued: Sequence[Issued], names: Sequence[str | None], non_blocking: Sequence[int]) -> str | None:
+    """Memory of streams that a step of another may use when it is not its own, in words.
+
+    `names`: of the buffers, by their number; those that no step uses have none.
+    """
+    if not any(isinstance(one, RecordedAllocation | RecordedFree) for one in issued):
+        return None
+    order = StreamOrder(non_blocking)
+    said: list[str] = []
+    users: dict[str, int] = defaultdict(int)
+    taken: dict[str, _Taken] = {}
+    given_back = at_once = steps = 0
+    for one in issued:
+        number = len(said)
+        if isinstance(one, RecordedOrder):
+            order.add(one)
+        elif isinstance(one, IssuedStep):
+            order.add_step(one.stream)
+            said.append(_step_in_words(steps, one.step, one.stream))
+            steps += 1
+            for name in one.step.buffers:
+                users[name] |= 1 << number
+                if name not in taken:
+                    continue
+                before, memory = order.before[number], taken[name]
+                others = memory.at_once if before & memory.bit else memory.given_back
+                if late := others & ~before:
+                    return (
+                        f"{said[number]} may use '{name}' while {_first(said, late)} still uses memory that was "
+                        "given back before, which it may be: no event and no wait orders them"
+                    )
+        else:
+            buffer = one.allocate if isinstance(one, RecordedAllocation) else one.free
+            used = names[buffer] if buffer < len(names) else None
+            if used is None:
+                continue
+            if one.stream is None:
+                at_once |= users[used]
+                given_back |= users[used]
+                continue
+            order.add_step(one.stream)
+            said.append("")
+            if isinstance(one, RecordedAllocation):
+                taken[used] = _Taken(1 << number, given_back, at_once)
+                continue
+            if late := users[used] & ~order.before[number]:
+                return (
+                    f"{_first(said, late)} may still use '{used}' when cudaFreeAsync gives it back on "
+                    f"{_stream_in_words(one.stream)}: no event and no wait orders them"
+                )
+            given_back |= users[used]
+    return None
+
+
 def _extension(order: StreamOrder, first: int) -> tuple[int, ...]:
     """All steps, each behind those before it: `first` as early as can be, then the last ones before the others."""
     found: list[int] = []
@@ -210,9 +293,17 @@ def _said(order: StreamOrder, steps: Sequence[Touched], pairs: Sequence[tuple[in
 
 
 def _named(order: StreamOrder, steps: Sequence[Touched], number: int) -> str:
-    stream = order.streams[number]
-    where = "the default stream" if stream == DEFAULT_STREAM else f"stream {stream}"
-    return f"step {number + 1} ({steps[number].said} on {where})"
+    return _step_in_words(number, steps[number], order.streams[number])
+
+
+def _step_in_words(number: int, step: Touched, stream: int) -> str:
+    """A step of a stream; `number` from 0 on."""
+    return f"step {number + 1} ({step.said} on {_stream_in_words(stream)})"
+
+
+def _stream_in_words(stream: int) -> str:
+    """As messages have it."""
+    return "the default stream" if stream == DEFAULT_STREAM else f"stream {stream}"
 
 
 def _bits(mask: int) -> Iterator[int]:
@@ -221,3 +312,7 @@ def _bits(mask: int) -> Iterator[int]:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
         mask ^= lowest
+
+
+def _first(said: Sequence[str], numbers: int) -> str:
+    return said[(numbers & -numbers).bit_length() - 1]

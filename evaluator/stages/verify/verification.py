@@ -5,6 +5,7 @@ memory holds afterwards. Every trial has its own content, so nothing that was se
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from common.contract import Settings
@@ -53,19 +54,48 @@ def verify(
         progress(number, len(trials))
         if number == usual and session.reorders and (ruling := other_orders(examination)):
             return examination.verified(ruling)
-        if number < usual or beyond is None:
-            ruling = examination.run(trial, sized_plan, following=_following(trials, number))
-            if ruling is None and sized_plan.orders:
-                ruling = other_stream_orders(examination, trial, sized_plan)
-            if ruling is None and sized_plan.prepared:
-                ruling = later_call(examination, trial, sized_plan)
-        else:
-            ruling = beyond.judge(examination, trial, sized_plan)
+        judge = None if number < usual else beyond
+        following = None if sized_plan.others else _following(trials, number)
+        ruling = _judged(examination, trial, sized_plan, judge, following)
+        if ruling is None and sized_plan.others:
+            ruling = _in_other_calls(examination, trial, sized_plan, judge)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
     reorders = session.reorders and usual == len(trials)
     return examination.verified(other_orders(examination) if reorders else None)
+
+
+def _judged(
+    examination: Examination,
+    trial: PlannedTrial,
+    sized_plan: SizedPlan,
+    beyond: "BeyondUsual | None",
+    following: PlannedTrial | None = None,
+) -> Ruling | None:
+    """One trial of one plan. `beyond` judges it where it is none of the usual ones."""
+    if beyond is not None:
+        return beyond.judge(examination, trial, sized_plan)
+    ruling = examination.run(trial, sized_plan, following=following)
+    if ruling is None and sized_plan.orders:
+        ruling = other_stream_orders(examination, trial, sized_plan)
+    if ruling is None and sized_plan.prepared:
+        ruling = later_call(examination, trial, sized_plan)
+    return ruling
+
+
+def _in_other_calls(
+    examination: Examination, trial: PlannedTrial, sized_plan: SizedPlan, beyond: "BeyondUsual | None"
+) -> Ruling | None:
+    """A trial that passed, with new contents in each call of the host code that does something else."""
+    for other in sized_plan.others:
+        passed = examination.trials.pop()
+        ruling = _judged(examination, trial, other, beyond)
+        if ruling is not None:
+            message = f"In its {other.call} call in one process, which does other things than its {sized_plan.call}. "
+            return replace(ruling, message=message + ruling.message)
+        examination.trials[-1] = passed
+    return None
 
 
 def _following(trials: Sequence[PlannedTrial], number: int) -> PlannedTrial | None:

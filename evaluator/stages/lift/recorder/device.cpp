@@ -43,13 +43,45 @@ static int number_of_event(cudaEvent_t event, const char *call) {
     return found->second;
 }
 
+// Whether the call has a step that nothing has waited for: of this stream, of one that it waits for (the default stream
+// and the others), or before this event's record.
+static bool may_be_under_way(char kind, int number) {
+    const Recorder &r = recorder();
+    const std::string stream = "\"stream\": " + std::to_string(number), event = "\"event\": " + std::to_string(number) + "}";
+    bool recorded = kind == 's';
+    size_t first = r.calls.empty() ? 0 : r.calls.back().first_step;
+    for (size_t at = r.steps.size(); at-- > first;) {
+        const std::string &step = r.steps[at];
+        if (step.rfind("{\"order\": ", 0) == 0) {
+            bool its = kind == 's' ? step.find(stream + ",") != std::string::npos : step.find(event) != std::string::npos;
+            if (step.find("\"device\"") != std::string::npos) return false;
+            if (its && step.find(kind == 's' ? "\"stream\", " : "\"event\", ") != std::string::npos) return false;
+            recorded = recorded || (its && step.find("\"record\"") != std::string::npos);
+        } else if (recorded && (kind == 'e' || number == 0 || step.find(stream + ",") != std::string::npos || step.find(stream + "}") != std::string::npos)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whether a stream or an event that is asked about is done.
+static bool is_done(char kind, int number) {
+    Recorder &r = recorder();
+    if (!may_be_under_way(kind, number)) return true;
+    auto asked = r.asked.find({kind, number});
+    bool again = asked != r.asked.end() && asked->second == r.step_count;
+    r.asked[{kind, number}] = r.step_count;
+    return again;
+}
+
 void host_waits_for(cudaStream_t stream) { add_order("stream", number_of(stream, "cudaStreamSynchronize")); }
 
 extern "C" {
 
 // --- streams and events: steps are recorded in the order in which they are issued, and beside them what orders them ---
 //
-// Nothing runs, so all that is asked about is done: what host code does then it may do once it is done.
+// Nothing runs, and a GPU may take its time: what is asked about while steps may be under way is done when it is asked
+// about again. So who asks until it is done has waited, and who asks and goes on has not.
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     Recorder &r = recorder();
@@ -74,7 +106,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     host_waits_for(stream);
     return cudaSuccess;
 }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    return is_done('s', number_of(stream, "cudaStreamQuery")) ? cudaStreamSynchronize(stream) : cudaErrorNotReady;
+}
 // What is given no event at all says so and does nothing, as on a GPU; one that is no more ends the recording.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     if (!event) return cudaErrorInvalidResourceHandle;
@@ -108,7 +143,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     add_order("event", 0, number_of_event(event, "cudaEventSynchronize"));
     return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (!event) return cudaErrorInvalidResourceHandle;
+    std::lock_guard<std::recursive_mutex> guard(recorder().lock);
+    return is_done('e', number_of_event(event, "cudaEventQuery")) ? cudaEventSynchronize(event) : cudaErrorNotReady;
+}
 // What waits for it already goes on waiting.
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     if (!event) return cudaErrorInvalidResourceHandle;
@@ -147,7 +186,11 @@ cudaError_t cudaGetDeviceCount(int *count) {
     return cudaSuccess;
 }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
-cudaError_t cudaDeviceReset(void) { return cudaDeviceSynchronize(); }
+// It destroys all memory of the process, also what the call was given.
+cudaError_t cudaDeviceReset(void) {
+    if (!recorder().calls.empty()) refuse("reset");
+    return cudaDeviceSynchronize();
+}
 cudaError_t cudaDriverGetVersion(int *version) {
     *version = CUDART_VERSION;
     return cudaSuccess;

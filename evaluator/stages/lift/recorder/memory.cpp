@@ -9,7 +9,8 @@ namespace {
 
 std::string number(unsigned long long x) { return std::to_string(x); }
 
-cudaError_t allocate(void **pointer, size_t bytes) {
+// `stream`: in whose order memory of a pool is taken; none for other memory.
+cudaError_t allocate(void **pointer, size_t bytes, int stream = -1) {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     if (!pointer) return cudaErrorInvalidValue;
@@ -17,17 +18,19 @@ cudaError_t allocate(void **pointer, size_t bytes) {
     if (!bytes) return cudaSuccess;
     if (bytes > (size_t)r.device.memory_bytes || r.held_bytes + bytes > (size_t)r.device.memory_bytes) return cudaErrorMemoryAllocation;
     r.held_bytes += bytes;
-    *pointer = (void *)r.buffers[new_buffer(bytes)].base;
+    *pointer = (void *)r.buffers[stream < 0 ? new_buffer(bytes) : new_pool_buffer(bytes, stream)].base;
     return cudaSuccess;
 }
 
-cudaError_t release(void *pointer, const char *call) {
+cudaError_t release(void *pointer, const char *call, int stream = -1) {
     Recorder &r = recorder();
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     if (!pointer) return cudaSuccess;
     const Buffer &found = buffer_at(pointer, 0, call);
     if (found.base != (unsigned long long)pointer || !found.variable.empty()) refuse("no_buffer", call);
-    free_buffer((size_t)(&found - r.buffers.data()));
+    // cudaFree waits for all that the device does, as many programs rely on; but not where the memory is of a pool.
+    if (stream < 0 && !found.pooled) add_order("device");
+    free_buffer((size_t)(&found - r.buffers.data()), stream);
     r.held_bytes -= found.bytes < r.held_bytes ? (size_t)found.bytes : r.held_bytes; // one of an earlier call counts no more
     return cudaSuccess;
 }
@@ -124,15 +127,12 @@ void record_fill(void *target, const std::string &hex, size_t bytes, cudaStream_
 extern "C" {
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) { return allocate(pointer, bytes); }
-cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t) { return allocate(pointer, bytes); }
-// It waits for all that the device does, as many programs rely on.
-cudaError_t cudaFree(void *pointer) {
-    if (pointer) add_order("device");
-    return release(pointer, "cudaFree");
+cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t stream) {
+    return allocate(pointer, bytes, number_of(stream, "cudaMallocAsync"));
 }
+cudaError_t cudaFree(void *pointer) { return release(pointer, "cudaFree"); }
 cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
-    number_of(stream, "cudaFreeAsync");
-    return release(pointer, "cudaFreeAsync");
+    return release(pointer, "cudaFreeAsync", number_of(stream, "cudaFreeAsync"));
 }
 
 // The device has its default pool alone, and what is set of it changes only when memory is taken from the system.
@@ -153,8 +153,8 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void *)
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
     return is_pool(pool) ? cudaSuccess : recorder().error = cudaErrorInvalidValue;
 }
-cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t) {
-    return is_pool(pool) ? allocate(pointer, bytes) : recorder().error = cudaErrorInvalidValue;
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+    return is_pool(pool) ? cudaMallocAsync(pointer, bytes, stream) : recorder().error = cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {

@@ -24,6 +24,7 @@ struct Buffer {
     unsigned long long base, bytes;
     std::string variable; // of the program, where it is one
     bool freed;
+    bool pooled = false; // taken from a pool, in the order of a stream
 };
 
 struct Kernel {
@@ -61,6 +62,7 @@ struct Recorder {
     int stream_count = 1, event_count = 0; // that there ever were
     std::vector<int> non_blocking;         // streams that the default stream does not wait for, nor they for it
     size_t step_count = 0, order_count = 0; // of the call under way
+    std::map<std::pair<char, int>, size_t> asked; // how many steps there were when a stream (s) or an event (e) was asked about
     size_t uploaded_bytes = 0, held_bytes = 0;
     unsigned long long seed = 1, first_seed = 1; // as it is after what was drawn, and as it was given
     std::string output;
@@ -82,7 +84,9 @@ void begin_call();
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
 // For memory that has an address of its own, and its end.
 size_t new_buffer_at(unsigned long long base, unsigned long long bytes);
-void free_buffer(size_t number);
+// Memory of a pool, taken in the order of a stream, which is noted; and the end of a buffer, on a stream or at once.
+size_t new_pool_buffer(unsigned long long bytes, int stream);
+void free_buffer(size_t number, int stream = -1);
 bool is_made_up(const void *address);
 // The buffer that the address lies in or ends at; refuses one that belongs to none, or is freed.
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call);

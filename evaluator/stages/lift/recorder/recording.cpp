@@ -137,6 +137,7 @@ void begin_call() {
     std::lock_guard<std::recursive_mutex> guard(r.lock);
     r.calls.push_back(Call{r.steps.size(), r.buffers.size(), {}});
     r.uploaded_bytes = r.held_bytes = r.step_count = r.order_count = 0;
+    r.asked.clear();
 }
 
 size_t new_buffer(unsigned long long bytes, const std::string &variable) {
@@ -159,9 +160,25 @@ size_t new_buffer_at(unsigned long long base, unsigned long long bytes) {
     return number;
 }
 
-void free_buffer(size_t number) {
+static void add(const std::string &step, size_t count, size_t most, const char *otherwise) {
+    Recorder &r = recorder();
+    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
+    if (count >= most) refuse(otherwise, "", (long long)most);
+    r.steps.push_back(step);
+}
+
+size_t new_pool_buffer(unsigned long long bytes, int stream) {
+    Recorder &r = recorder();
+    size_t number = new_buffer(bytes);
+    r.buffers[number].pooled = true;
+    // There are few buffers, so that this counts as no step.
+    add("{\"allocate\": " + std::to_string(number) + ", \"stream\": " + std::to_string(stream) + "}", 0, 1, "");
+    return number;
+}
+
+void free_buffer(size_t number, int stream) {
     recorder().buffers[number].freed = true;
-    add_step("{\"free\": " + std::to_string(number) + "}");
+    add_step("{\"free\": " + std::to_string(number) + (stream < 0 ? "" : ", \"stream\": " + std::to_string(stream)) + "}");
 }
 
 const Buffer &buffer_at(const void *address, unsigned long long bytes, const char *call) {
@@ -172,13 +189,6 @@ const Buffer &buffer_at(const void *address, unsigned long long bytes, const cha
     if (word < found.base || word - found.base > found.bytes || bytes > found.bytes - (word - found.base))
         refuse("out_of_bounds", call, (long long)number);
     return found;
-}
-
-static void add(const std::string &step, size_t count, size_t most, const char *otherwise) {
-    Recorder &r = recorder();
-    if (r.process && getpid() != r.process) _exit(0); // a child's copy of the recording is nobody's
-    if (count >= most) refuse(otherwise, "", (long long)most);
-    r.steps.push_back(step);
 }
 
 void add_step(const std::string &step) {

@@ -13,6 +13,7 @@ from host_checks import HostDevice
 from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Settings, Status
+from common.launch_plan import Fill, RecordedLaunchPlan
 from common.wire import DType
 from evaluator.backends.gpu import session as session_module
 from evaluator.backends.gpu.checks import DeviceChecks
@@ -33,9 +34,11 @@ from evaluator.errors import GpuError
 from evaluator.problems.problem import Expected, Tolerance
 from evaluator.sandbox import selftest
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
+from evaluator.stages.launch.recorded_plans import RecordedPlan, RecordedPlans
 from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.orders import later_call
 from evaluator.stages.verify.trials import PlannedTrial
+from evaluator.stages.verify.verification import verify
 
 N = 1000
 
@@ -354,6 +357,24 @@ LAUNCH_ON = {
     for name in ("x", "kept")
 }
 NEGATIVE = SimpleNamespace(name="negative", draw=lambda rng, sizes: {"x": -contents().abs() - 1})
+
+
+def test_each_call_that_does_something_else_is_judged(runtime):
+    made = program("relu")
+    plan = relu_plan(made)
+    right = RecordedPlan(RecordedLaunchPlan(steps=plan.plan.steps), plan.calls, call="second")
+    wrong = RecordedPlan(RecordedLaunchPlan(steps=(Fill(target="y"),)), {}, call="third")
+    trial = PlannedTrial({"n": N}, plan.problem.distributions[0], plan.problem.tolerance, False)
+    for others in ((right,), (right, wrong)):
+        one = replace(right, others=others)
+        recorded = RecordedPlans({}, lambda points, one=one: [one for _ in points])
+        with runtime.open(made, False, room_for(2 * [4 * N])) as session:
+            verified = verify(replace(plan, recorded=recorded), session, Settings(), TorchRng(0, "cpu"), [trial])
+        assert [one.passed for one in verified.correctness.trials] == [wrong not in others]
+    assert verified.ruling.status is Status.INCORRECT
+    assert verified.ruling.message.startswith(
+        "In its third call in one process, which does other things than its sec"
+    )
 
 
 @pytest.mark.parametrize(

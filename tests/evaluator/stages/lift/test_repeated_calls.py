@@ -177,6 +177,28 @@ def test_a_call_that_only_copies_remembers_nothing():
     assert copied.steps == (Copy(source="x", target="y", size_bytes=64),)
 
 
+def test_each_later_call_that_does_something_else_has_a_plan():
+    def each(number, x, y, at):
+        more = {2: [launch("make", at(KEPT))], 3: [launch("make", at(KEPT)), launch("make", at(MORE))]}
+        return [*more.get(number, []), launch("use", x, x, y)]
+
+    found = plan(each)
+    assert [(one.call, len(one.steps), one.others) for one in found.others] == [("third", 2, ()), ("fourth", 4, ())]
+    assert (found.call, told(found)) == ("second", [("use", "x", "x", "y")])
+    alike = plan(lambda number, x, y, at: each(min(number, 1), x, y, at))
+    assert (alike.call, alike.others) == ("", ())
+
+
+def test_calls_on_memory_that_was_prepared_in_another_way_have_plans_of_their_own():
+    def each(number, x, y, at):
+        filled = [{"fill": at(one), "data": f"0{one}", "bytes": 64, "stream": 0} for one in (KEPT, MORE)]
+        return [*(filled if not number else []), launch("use", x, at(MORE if number == 2 else KEPT), y)]
+
+    found = plan(each)
+    assert [(one.call, one.steps[0].data) for one in (found, *found.others)] == [("fourth", "04"), ("third", "06")]
+    assert plan(lambda number, x, y, at: [launch("make", at(KEPT)), launch("use", x, at(KEPT), y)]).others == ()
+
+
 @pytest.mark.parametrize(
     ("each", "status", "said"),
     [

@@ -50,6 +50,8 @@ class RecordedMemory:
         self._ours: list[tuple[int, int]] = []
         self._events = 0
         self._step_count = self._order_count = 0
+        self._asked: dict[tuple[str, int], int] = {}
+        """How many steps there were when a stream or an event was asked about."""
         self._buffers_before = 0
 
     def begin_call(self) -> None:
@@ -57,6 +59,7 @@ class RecordedMemory:
         self.calls.append({"first_step": len(self.steps), "returned": []})
         self._buffers_before = len(self.buffers)
         self._step_count = self._order_count = 0
+        self._asked.clear()
 
     def new_stream(self) -> int:
         """The number of another stream."""
@@ -78,6 +81,30 @@ class RecordedMemory:
             raise NotRecordedError(f"more than {MAX_ORDERS} waits, and events that are recorded")
         self._order_count += 1
         self.steps.append({"order": what, "stream": stream, "event": event})
+
+    def is_done(self, what: str, number: int) -> bool:
+        """Whether a stream (`what`: "stream") or an event is done that is asked about, and then waited for.
+
+        Nothing runs, and a GPU may take its time: while steps may be under way, only when it is asked again.
+        """
+        asked, self._asked[what, number] = self._asked.get((what, number)), self._step_count
+        if self._may_be_under_way(what, number) and asked != self._step_count:
+            return False
+        self.order(what, **{what: number})
+        return True
+
+    def _may_be_under_way(self, what: str, number: int) -> bool:
+        """Whether the call has a step on this stream, or before this event's last record, not waited for by that."""
+        recorded = what == "stream"
+        for step in reversed(self.steps[self.calls[-1]["first_step"] if self.calls else 0 :]):
+            if "order" not in step:
+                if recorded and (what == "event" or step["stream"] == number):
+                    return True
+            elif step["order"] == "device" or (step["order"] == what and step[what] == number):
+                return False
+            else:
+                recorded = recorded or (step["order"] == "record" and step["event"] == number)
+        return False
 
     def allocate(self, size_bytes: int) -> int:
         """The address of a new buffer. One that is made while nothing is recorded belongs to no plan."""

@@ -26,7 +26,7 @@ def streams_on(memory: RecordedMemory) -> dict[str, Any]:
             memory.order("event", event=self.number)
 
         def query(self) -> bool:
-            return True
+            return memory.is_done("event", self.number)
 
         def elapsed_time(self, *_: Any) -> NoReturn:
             raise NotRecordedError("torch.cuda.Event.elapsed_time")
@@ -60,7 +60,7 @@ def streams_on(memory: RecordedMemory) -> dict[str, Any]:
             memory.order("stream", self.number)
 
         def query(self) -> bool:
-            return True
+            return memory.is_done("stream", self.number)
 
         def record_event(self, event: Event | None = None) -> Event:
             event = event or Event()

@@ -93,6 +93,22 @@ def test_addresses_differ_from_one_recording_to_the_next_and_never_come_twice():
     assert len({memory.allocate(0) for _ in range(100)}) == 100
 
 
+def test_a_stream_that_is_asked_until_it_is_done_is_waited_for(memory, stand_in):
+    stream, event = stand_in.cuda.Stream(), stand_in.cuda.Event()
+    assert stream.query()
+    assert event.query()
+    stand_in.zeros(4)
+    assert stream.query()
+    with stand_in.cuda.stream(stream):
+        stand_in.zeros(4)
+    event.record(stream)
+    before = len(memory.steps)
+    assert [event.query(), stream.query()] == [False, False]
+    assert len(memory.steps) == before
+    assert [event.query(), stream.query()] == [True, True]
+    assert [step["order"] for step in memory.steps[before:]] == ["event", "stream"]
+
+
 def test_what_it_cannot_say_is_named(stand_in):
     x = stand_in.empty(4)
     for attempt, said in (
