@@ -12,8 +12,8 @@ carried out twice, first on stand-ins of the tensors: what the first leaves behi
 calls take buffers in turn, with the call before it in between. How many
 steps come before the call itself is noted, so that it can be carried out once more by itself, on the same tensors.
 
-Later calls may differ: in how much they do, in what their streams leave open, in what was prepared. Each kind of them
-has a plan, and all have to be right.
+Calls may differ: in how much they do, in what their streams leave open, in what was prepared. Each kind of them has a
+plan, and all have to be right: that of the first too, where it does more than the others, or less.
 """
 
 from collections import defaultdict
@@ -150,7 +150,7 @@ class RepeatedCalls:
         return False
 
     def plan(self, again: bool) -> RecordedLaunchPlan:
-        """The plan of any later call, with those of later calls that do something else.
+        """The plan of any later call, with those of calls that do something else, the first among them.
 
         `again`: whether to carry out one that changes what was prepared twice.
         """
@@ -158,6 +158,8 @@ class RepeatedCalls:
         judged, *others = self._judged(calls)
         plan = self._plan(judged, again, judged == _LAST)
         others += self._on_other_memory(calls, [judged, *others])
+        if not any(calls[0].does_the_same(calls[number]) for number in (judged, *others)):
+            others.append(0)
         if not others:
             return plan
         alike = calls[_LAST - 1].does_the_same(calls[_LAST])
@@ -168,11 +170,12 @@ class RepeatedCalls:
         return plan.model_copy(update={"call": ORDINALS[judged], "others": tuple(more)})
 
     def _plan(self, judged: int, again: bool, turns: bool) -> RecordedLaunchPlan:
-        """Of one later call, with what is put before it. `turns`: whether it may take turns with that before it."""
+        """Of one call, with what is put before it. `turns`: whether it may take turns with that before it."""
         reader, steps = self._read(judged)
         needs = self._needs(judged)
         pairs, keys = self._preparation(judged, needs)
-        orders = reader.orders()
+        # What the first call does once is ordered by what comes after it as well.
+        orders = reader.orders() if judged else ()
         more: list[Temporary] = []
         changes = bool(needs.changed & keys)
         in_turn = changes and turns and self._in_turn(keys)
