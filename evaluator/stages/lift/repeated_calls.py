@@ -158,16 +158,19 @@ class RepeatedCalls:
         judged, *others = self._judged(calls)
         plan = self._plan(judged, again, judged == _LAST)
         others += self._on_other_memory(calls, [judged, *others])
-        if not any(calls[0].does_the_same(calls[number]) for number in (judged, *others)):
-            others.append(0)
-        if not others:
-            return plan
         alike = calls[_LAST - 1].does_the_same(calls[_LAST])
-        more = [
-            self._plan(number, again, alike and number == _LAST).model_copy(update={"call": ORDINALS[number]})
-            for number in others
-        ]
-        return plan.model_copy(update={"call": ORDINALS[judged], "others": tuple(more)})
+        plans = {number: self._plan(number, again, alike and number == _LAST) for number in others}
+        if not any(calls[0].does_the_same(calls[number]) for number in (judged, *others)):
+            first = self._plan(0, again=False, turns=False)
+            # One that prepares something and goes on as later ones do often has the very plan of these.
+            if all(
+                (first.steps, first.temporaries) != (one.steps, one.temporaries) for one in (plan, *plans.values())
+            ):
+                plans[0] = first
+        if not plans:
+            return plan
+        more = tuple(one.model_copy(update={"call": ORDINALS[number]}) for number, one in plans.items())
+        return plan.model_copy(update={"call": ORDINALS[judged], "others": more})
 
     def _plan(self, judged: int, again: bool, turns: bool) -> RecordedLaunchPlan:
         """Of one call, with what is put before it. `turns`: whether it may take turns with that before it."""

@@ -195,7 +195,11 @@ def test_calls_on_memory_that_was_prepared_in_another_way_have_plans_of_their_ow
         return [*(filled if not number else []), launch("use", x, at(MORE if number == 2 else KEPT), y)]
 
     found = plan(each)
-    assert [(one.call, one.steps[0].data) for one in (found, *found.others)] == [("fourth", "04"), ("third", "06")]
+    assert [(one.call, one.steps[0].data) for one in (found, *found.others)] == [
+        ("fourth", "04"),
+        ("third", "06"),
+        ("first", "04"),
+    ]
     assert plan(lambda number, x, y, at: [launch("make", at(KEPT)), launch("use", x, at(KEPT), y)]).others == ()
 
 
