@@ -7,6 +7,7 @@ from typing import Final
 
 from common.contract import Diagnostic, Lifting, Phase, Severity, Status
 from common.launch_plan import Copy, Fill, Launch
+from evaluator.backends.session import Program
 from evaluator.errors import Ruling
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
@@ -92,6 +93,7 @@ def build_triton(
         return Ending(compiled_source, planned.ruling)
     assert planned.checked_plan.recorded is not None
     planned.checked_plan.recorded.record(points)
+    planned.checked_plan.recorded.rebuild = lambda more: _rebuilt(screened, toolbox, more)
     lifting = lifting_of(entry.name, lifted.binding.said, planned.checked_plan, lifting_s)
     return PlannedProgram(compiled_source, compiled.program, planned.checked_plan, lifting)
 
@@ -108,6 +110,16 @@ def with_more_kernels(planned: PlannedProgram, toolbox: Toolbox, points: Sequenc
         compiled_source=replace(built.compiled_source, compiled=compiled),
         lifting=planned.lifting,
     )
+
+
+def _rebuilt(
+    screened: ScreenedSource, toolbox: Toolbox, points: Sequence[Point]
+) -> tuple[Program, CheckedPlan] | Ruling:
+    built = build_triton(screened, toolbox, [*public_points(screened.submitted), *points])
+    if isinstance(built, PlannedProgram):
+        return built.program, built.checked_plan
+    assert built.ruling is not None
+    return built.ruling
 
 
 def needs_of(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from common.contract import Status
 from common.launch_plan import OtherOrder, RecordedLaunchPlan
 from common.wire import SentAs
+from evaluator.backends.session import Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.calls import Call
+
+if TYPE_CHECKING:
+    from evaluator.stages.launch.checked_plan import CheckedPlan
 
 _MAX_REFUSALS: Final = 6
 """Points at which host code may be refused before those left have the last ruling: each takes a sandbox and
@@ -33,6 +37,8 @@ Point: TypeAlias = tuple[Sizes, Mapping[str, float]]
 """Sizes and scalars."""
 Recorder: TypeAlias = Callable[[Sequence[Point]], Sequence[RecordedPlan | Ruling]]
 """Records at each of these, up to the first that cannot be, whose ruling is the last."""
+Rebuild: TypeAlias = "Callable[[Sequence[Point]], tuple[Program, CheckedPlan] | Ruling]"
+"""The same submission, built with the kernels that these need."""
 
 
 class RecordedPlans:
@@ -42,6 +48,8 @@ class RecordedPlans:
         """`known` is by `sizes_key`. `record` is asked for the sizes that are not in it."""
         self.known = dict(known)
         self._record = record
+        self.rebuild: Rebuild | None = None
+        """Where each point may need kernels of its own, as Triton's do, and they can be compiled here."""
 
     def at(self, sizes: Sizes, scalars: Mapping[str, float]) -> RecordedPlan | Ruling:
         """The plan there. Raises InfrastructureError where there is none and none can be recorded."""
