@@ -27,6 +27,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
     how_to_initialise,
     later_launch,
     origin,
+    unconfirmed,
     unset_variable,
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
@@ -218,7 +219,7 @@ class Examination:
             shown, explain = (outcome, explained) if memory else (strong, explained_by_order)
             self.trials.pop()
             if (ruling := self.intact(shown, trial, inputs)) is None:
-                ruling = self.judge(trial, inputs, sized_plan.tensors(shown.contents))
+                ruling = self.judge(trial, inputs, sized_plan.tensors(shown.contents), repeated=False)
             assert ruling is not None
             ruling, self.fault = explain(ruling, draw, shown, lines)
             return ruling
@@ -466,9 +467,17 @@ class Examination:
         return f" {sentence(self.fault, self.checked_plan.source_lines)}."
 
     def judge(
-        self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array], outcome: RunOutcome | None = None
+        self,
+        trial: PlannedTrial,
+        inputs: Arrays,
+        outputs: Mapping[str, Array],
+        outcome: RunOutcome | None = None,
+        repeated: bool = True,
     ) -> Ruling | None:
-        """Compare with the oracle what the session has not seen to be right in `outcome`, and record the trial."""
+        """Compare with the oracle what the session has not seen to be right in `outcome`, and record the trial.
+
+        `repeated`: whether other undefined memory has told what was never written from what was computed.
+        """
         if outcome is not None and (right := surely_right(outcome, outputs)):
             self.trials.append(trial_of(trial, True, right))
             return None
@@ -476,6 +485,7 @@ class Examination:
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
             comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
+            comparison = comparison if repeated else unconfirmed(comparison)
             comparisons.append(comparison)
             if comparison.mismatch is not None:
                 self.trials.append(trial_of(trial, False, comparison))
