@@ -106,12 +106,13 @@ class SimulatorReferee:
         built = rebuild([(sizes, {}) for sizes in sets])
         if isinstance(built, Ruling):
             return _Elsewhere(None, built.message)
-        program, checked_plan = built
+        program, plans = built
         try:
             other = self._simulator.prepare(program, request.settings, self._rehearses)
         except UnsupportedError as missing:
             return _Elsewhere(None, f"The simulator cannot run {missing.feature}.")
         with other:
+            checked_plan = replace(request.checked_plan, recorded=plans)
             asked = replace(request, program=program, checked_plan=checked_plan)
             return _generalisation(asked, other, sets, rng, seed)
 

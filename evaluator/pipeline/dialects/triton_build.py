@@ -16,7 +16,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.stages.compile.nvcc import Compiled, assemble_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_recorded
-from evaluator.stages.launch.recorded_plans import Point
+from evaluator.stages.launch.recorded_plans import Point, RecordedPlans
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -114,10 +114,11 @@ def with_more_kernels(planned: PlannedProgram, toolbox: Toolbox, points: Sequenc
 
 def _rebuilt(
     screened: ScreenedSource, toolbox: Toolbox, points: Sequence[Point]
-) -> tuple[Program, CheckedPlan] | Ruling:
+) -> tuple[Program, RecordedPlans] | Ruling:
     built = build_triton(screened, toolbox, [*public_points(screened.submitted), *points])
     if isinstance(built, PlannedProgram):
-        return built.program, built.checked_plan
+        assert built.checked_plan.recorded is not None
+        return built.program, built.checked_plan.recorded
     assert built.ruling is not None
     return built.ruling
 

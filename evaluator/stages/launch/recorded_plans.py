@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from common.contract import Status
 from common.launch_plan import OtherOrder, RecordedLaunchPlan
@@ -11,9 +11,6 @@ from evaluator.backends.session import Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.calls import Call
-
-if TYPE_CHECKING:
-    from evaluator.stages.launch.checked_plan import CheckedPlan
 
 _MAX_REFUSALS: Final = 6
 """Points at which host code may be refused before those left have the last ruling: each takes a sandbox and
@@ -37,8 +34,8 @@ Point: TypeAlias = tuple[Sizes, Mapping[str, float]]
 """Sizes and scalars."""
 Recorder: TypeAlias = Callable[[Sequence[Point]], Sequence[RecordedPlan | Ruling]]
 """Records at each of these, up to the first that cannot be, whose ruling is the last."""
-Rebuild: TypeAlias = "Callable[[Sequence[Point]], tuple[Program, CheckedPlan] | Ruling]"
-"""The same submission, built with the kernels that these need."""
+Rebuild: TypeAlias = "Callable[[Sequence[Point]], tuple[Program, RecordedPlans] | Ruling]"
+"""The same submission, built with the kernels that these need behind its own first ones."""
 
 
 class RecordedPlans:

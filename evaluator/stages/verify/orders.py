@@ -195,7 +195,7 @@ def other_stream_orders(examination: Examination, trial: PlannedTrial, sized_pla
         examination.trials.pop()  # as it passed
         ruling = examination.intact(outcome, trial, examination.inputs)
         if ruling is None:
-            ruling = examination.judge(trial, examination.inputs, turned.tensors(outcome.contents), repeated=False)
+            ruling = examination.judge(trial, examination.inputs, turned.tensors(outcome.contents), sure=False)
         if ruling is not None:
             message = f"On a GPU {order.said}. So run, the answer is wrong. {ruling.message}"
             return replace(ruling, status=Status.INCORRECT, message=message, hint=_STREAM_HINT)
@@ -221,7 +221,7 @@ def later_call(examination: Examination, trial: PlannedTrial, sized_plan: SizedP
     passed = examination.trials.pop()
     ruling = examination.intact(outcome, trial, inputs)
     if ruling is None:
-        ruling = examination.judge(trial, inputs, alone.tensors(outcome.contents), repeated=False)
+        ruling = examination.judge(trial, inputs, alone.tensors(outcome.contents), sure=False)
     if ruling is None:
         examination.trials[-1] = passed
         return None
