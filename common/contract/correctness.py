@@ -115,7 +115,7 @@ class Generalisation(Wire):
 
     passed: bool
     sizes: tuple[dict[str, int], ...]
-    """Those that were tried, up to the first where it is wrong."""
+    """Those where it was judged, up to the first where it is wrong."""
     message: str | None = None
     """What happens at the last of them, where it is wrong."""
 

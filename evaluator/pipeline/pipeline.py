@@ -14,7 +14,7 @@ from common.contract import Phase, Status, Submission, Verdict
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import InfrastructureError, InternalError, Ruling, UsageError
 from evaluator.pipeline.build import build, known_points, record_ahead
-from evaluator.pipeline.dialects.host_tier import could_take, in_host_tier, unrecorded
+from evaluator.pipeline.dialects.host_tier import could_take, in_host_tier, not_applied, unrecorded
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.receipt import plan_sha256
@@ -181,7 +181,8 @@ def _verified(
     if rehearsed and rehearsed.verified.ruling:
         return rehearsed
     judged = also_rehearsed(referee.judge(request, progress), rehearsed)
-    judged = replace(judged, verified=judged.verified.warned(job.problem.caveats))
+    warnings = *job.problem.caveats, *not_applied(request.settings, planned.compiled_source.screened.dialect)
+    judged = replace(judged, verified=judged.verified.warned(warnings))
     return replace(judged, evidence=judged.evidence or rehearsed.evidence) if rehearsed else judged
 
 

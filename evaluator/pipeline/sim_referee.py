@@ -1,7 +1,7 @@
 """Judging on the simulator, in this process: all of an evaluation, or a rehearsal before a GPU has it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, Literal
 
@@ -25,6 +25,8 @@ from evaluator.stages.verify.verified import Verified
 _REHEARSAL_S: Final = 5.0
 _ELSEWHERE_S: Final = 10.0
 """Of all runs at sizes that a kernel need not serve, which are small."""
+_SAYS_NOTHING: Final = (Status.UNSUPPORTED, Status.TIMEOUT, Status.OUT_OF_MEMORY)
+"""What is no answer, wrong or right: what we lack, and limits that hold for the simulator alone."""
 _MOST_WORK: Final = 1 << 29
 """Operations, and words of memory that move, of a trial that is run whole: some seconds on one core. Our own problems
 publish far smaller sizes."""
@@ -87,8 +89,34 @@ class SimulatorReferee:
             varied = checked_plan.problem.varied_sizes
             if varied is None:
                 return judged
-            elsewhere = _generalisation(request, session, varied(generator), rng, seed)
+            elsewhere = self._elsewhere(request, session, varied(generator), rng, seed)
             return replace(judged, verified=_generalised(judged.verified, elsewhere))
+
+    def _elsewhere(
+        self, request: JudgeRequest, session: PieceSession, sets: Sequence[Sizes], rng: Rng, seed: int
+    ) -> "_Elsewhere":
+        """What the program gives at `sets`, with the kernels that it needs there. The session is of no further use.
+
+        Raises InfrastructureError.
+        """
+        recorded = request.checked_plan.recorded
+        rebuild = recorded.rebuild if recorded is not None else None
+        if rebuild is None or not sets:
+            session.renew()
+            return _generalisation(request, session, sets, rng, seed)
+        # Only here, of a program that is right: each size may take seconds to compile for, and differs by the seed.
+        built = rebuild([(sizes, {}) for sizes in sets])
+        if isinstance(built, Ruling):
+            return _Elsewhere(None, built.message)
+        program, plans = built
+        try:
+            other = self._simulator.prepare(program, request.settings, self._rehearses)
+        except UnsupportedError as missing:
+            return _Elsewhere(None, f"The simulator cannot run {missing.feature}.")
+        with other:
+            checked_plan = replace(request.checked_plan, recorded=plans)
+            asked = replace(request, program=program, checked_plan=checked_plan)
+            return _generalisation(asked, other, sets, rng, seed)
 
     def _counted(self, request: JudgeRequest, verified: Verified, session: PieceSession, rng: Rng) -> JudgeResult:
         """What the simulator counts of a program that it found right."""
@@ -124,39 +152,71 @@ def _supported(problem: Problem, ruling: Ruling) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _Elsewhere:
+    """What a kernel that is right at its problem's sizes gives at others."""
+
+    found: Generalisation | None
+    """None where it was judged at none."""
+    unjudged: str | None = None
+    """Why it was not judged at one of them, where it was not."""
+
+
 def _generalisation(
     request: JudgeRequest, session: PieceSession, sets: Sequence[Sizes], rng: Rng, seed: int
-) -> Generalisation | None:
-    """What a kernel that is right at its problem's sizes gives at others, `sets`; None where there are none to try.
-
-    The session is of no further use. Raises InfrastructureError.
-    """
-    if not sets:
-        return None
+) -> _Elsewhere:
+    """What the kernel gives at `sets`, as far as it can be judged there. Raises InfrastructureError."""
     checked_plan, settings, problem = request.checked_plan, request.settings, request.checked_plan.problem
-    session.renew()
+    runnable: list[Sizes] = []
+    unjudged: str | None = None
+    for sizes in sets:
+        sized_plan = checked_plan.at(sizes, settings.memory_bytes)
+        if not isinstance(sized_plan, Ruling):
+            runnable.append(sizes)
+        elif sized_plan.status in _SAYS_NOTHING:
+            unjudged = unjudged or _placed(sizes, sized_plan)
+        else:
+            return _Elsewhere(Generalisation(passed=False, sizes=(dict(sizes),), message=sized_plan.message))
+    if not runnable:
+        return _Elsewhere(None, unjudged)
     typical = problem.distributions[0]
-    trials = [PlannedTrial(sizes, typical, problem.tolerance, True) for sizes in sets]
+    trials = [PlannedTrial(sizes, typical, problem.tolerance, True) for sizes in runnable]
     limited = settings.model_copy(update={"run_timeout_s": min(settings.run_timeout_s, _ELSEWHERE_S)})
     try:
         verified = verify(checked_plan, session, limited, rng, trials, seed=seed)
     except (UnsupportedError, UsageError):
-        return None  # neither what the simulator lacks nor what the problem's file cannot do is the kernel's fault
+        # Neither what the simulator lacks nor what the problem's file cannot do is the kernel's fault.
+        return _Elsewhere(None, unjudged)
     ran = verified.correctness.trials if verified.correctness is not None else ()
-    tried = [dict(trial.sizes) for trial in ran] or [dict(sets[0])]
-    message = verified.ruling.message if verified.ruling is not None else None
-    return Generalisation(passed=message is None, sizes=tuple(tried), message=message)
+    ruling = verified.ruling
+    if ruling is not None and ruling.status in _SAYS_NOTHING:
+        right = tuple(dict(trial.sizes) for trial in ran if trial.passed)
+        failed = ran[-1].sizes if ran else runnable[0]
+        return _Elsewhere(Generalisation(passed=True, sizes=right) if right else None, _placed(failed, ruling))
+    tried = [dict(trial.sizes) for trial in ran] or [dict(runnable[0])]
+    message = ruling.message if ruling is not None else None
+    return _Elsewhere(Generalisation(passed=message is None, sizes=tuple(tried), message=message), unjudged)
 
 
-def _generalised(verified: Verified, found: Generalisation | None) -> Verified:
-    """The same with this fact, and a warning where it is a bad one."""
+def _placed(sizes: Sizes, ruling: Ruling) -> str:
+    """The message, with where it holds."""
+    place = at(sizes)
+    return ruling.message if place in ruling.message else f"At {place}: {ruling.message}"
+
+
+def _generalised(verified: Verified, elsewhere: _Elsewhere) -> Verified:
+    """The same with this fact, and a warning where it is a bad one or not all of it is known."""
     if verified.correctness is None:
         return verified
+    found, unjudged = elsewhere.found, elsewhere.unjudged
     if found is None:
-        return verified.warned(("nothing is said about other sizes: the simulator could run none of those drawn",))
+        why = f" ({unjudged.removesuffix('.')})" if unjudged else ""
+        return verified.warned(
+            (f"nothing is said about other sizes: the simulator could run none of those drawn{why}",)
+        )
     told = replace(verified, correctness=verified.correctness.model_copy(update={"generalisation": found}))
     if found.passed:
-        return told
+        return told.warned((f"not all of the other sizes drawn could be judged: {unjudged}",) if unjudged else ())
     warning = (
         f"the kernel is right at the problem's own sizes, as it must be, and not at others, such as "
         f"{at(found.sizes[-1])}: {found.message}"

@@ -381,7 +381,9 @@ def _trials(correctness: Correctness) -> list[str]:
         left_out.insert(0, "quick: no sizes above the published ones")
     others = correctness.generalisation
     if others is not None:
-        where = "; ".join(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in others.sizes)
+        # Those before the last one were right.
+        shown = others.sizes if others.passed else others.sizes[-1:]
+        where = "; ".join(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in shown)
         left_out.append(f"at other sizes: {'right' if others.passed else 'wrong'} ({in_short(where)})")
     # Whole: what decides whether it matters may stand at its end.
     left_out += [f"warning: {in_short(warning, 1000)}" for warning in correctness.warnings[:_MOST_WARNINGS]]

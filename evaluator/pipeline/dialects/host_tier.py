@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from common.contract import Dialect, Phase, Status
+from common.contract import Dialect, Phase, Settings, Status
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import Ruling
 from evaluator.pipeline.dialects.extensions import built
@@ -33,7 +33,7 @@ def unrecorded(job: GradingJob) -> Ending | None:
         return None
     text = job.raw.decode(errors="replace")
     dialect = submission.dialect or ("triton" if is_triton(text) else dialect_of(text))
-    if dialect not in _FORMS or not_permitted(job, job.target.name) is not None:
+    if dialect not in _FORMS:
         return None
     cleaned = clean(job.raw, python=dialect != "torch-extension")
     if cleaned.ruling:
@@ -41,9 +41,9 @@ def unrecorded(job: GradingJob) -> Ending | None:
     if dialect == "torch-extension":
         found = screen(cleaned.source, cleaned.changes, LIFTED)
         screened = ScreenedSource(job.submitted, cleaned.source, found.screening, dialect)
-        return Ending(screened, found.ruling or _not_recorded(_ASKED))
+        return Ending(screened, found.ruling or _not_recorded(job))
     screening = screen_python(cleaned.source, cleaned.changes)
-    return Ending(ScreenedSource(job.submitted, cleaned.source, screening, dialect), _not_recorded(_ASKED))
+    return Ending(ScreenedSource(job.submitted, cleaned.source, screening, dialect), _not_recorded(job))
 
 
 def could_take(job: GradingJob, backend: str, ending: Ending) -> bool:
@@ -68,6 +68,8 @@ def in_host_tier(job: GradingJob, referee: Referee, ending: Ending, progress: Pr
     if screened is None or ending.ruling is None or job.submission.settings.host_tier == "off":
         return ending
     if (reason := not_permitted(job, referee.name)) is not None:
+        if reason in ending.ruling.message:
+            return ending
         hint = f"{ending.ruling.hint or ''} The host tier would run it, but {reason}.".strip()
         return Ending(ending.reached, replace(ending.ruling, hint=hint))
     settings = job.submission.settings
@@ -110,5 +112,28 @@ def _source_of(ending: Ending) -> ScreenedSource | None:
     return at if at.dialect in _FORMS else None
 
 
-def _not_recorded(why: str) -> Ruling:
-    return Ruling(Status.UNSUPPORTED, Phase.LIFT, why)
+def _not_recorded(job: GradingJob) -> Ruling:
+    """The submission asks for the host tier; where its host code may not run, nothing else is tried."""
+    reason = not_permitted(job, job.target.name)
+    if reason is None:
+        return Ruling(Status.UNSUPPORTED, Phase.LIFT, _ASKED)
+    return Ruling(
+        Status.UNSUPPORTED,
+        Phase.LIFT,
+        f"The host code is to run in any case (settings.host_tier is always), but {reason}.",
+        "With `allowed` or `off` it is recorded, where it can be. It was not judged, so there is no reward.",
+    )
+
+
+def not_applied(settings: Settings, dialect: Dialect) -> tuple[str, ...]:
+    """Which conditions on host code say nothing of a submission that was judged without running any, in words."""
+    said: list[str] = []
+    if settings.host_tier == "always":
+        why = "it has no host code" if dialect == "cuda" else f"that of the dialect {dialect} is recorded"
+        said.append(f"settings.host_tier ({settings.host_tier}) does not apply: no host code ran, because {why}")
+    if settings.min_coverage is not None:
+        said.append(
+            f"settings.min_coverage ({settings.min_coverage:g}) does not apply and was not measured: no host code "
+            "ran, so no library could be called, and all kernels were the submission's own"
+        )
+    return tuple(said)

@@ -7,6 +7,7 @@ from typing import Final
 
 from common.contract import Diagnostic, Lifting, Phase, Severity, Status
 from common.launch_plan import Copy, Fill, Launch
+from evaluator.backends.session import Program
 from evaluator.errors import Ruling
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
@@ -15,7 +16,7 @@ from evaluator.pipeline.toolbox import Toolbox
 from evaluator.stages.compile.nvcc import Compiled, assemble_source
 from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_recorded
-from evaluator.stages.launch.recorded_plans import Point
+from evaluator.stages.launch.recorded_plans import Point, RecordedPlans
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -92,6 +93,7 @@ def build_triton(
         return Ending(compiled_source, planned.ruling)
     assert planned.checked_plan.recorded is not None
     planned.checked_plan.recorded.record(points)
+    planned.checked_plan.recorded.rebuild = lambda more: _rebuilt(screened, toolbox, more)
     lifting = lifting_of(entry.name, lifted.binding.said, planned.checked_plan, lifting_s)
     return PlannedProgram(compiled_source, compiled.program, planned.checked_plan, lifting)
 
@@ -108,6 +110,17 @@ def with_more_kernels(planned: PlannedProgram, toolbox: Toolbox, points: Sequenc
         compiled_source=replace(built.compiled_source, compiled=compiled),
         lifting=planned.lifting,
     )
+
+
+def _rebuilt(
+    screened: ScreenedSource, toolbox: Toolbox, points: Sequence[Point]
+) -> tuple[Program, RecordedPlans] | Ruling:
+    built = build_triton(screened, toolbox, [*public_points(screened.submitted), *points])
+    if isinstance(built, PlannedProgram):
+        assert built.checked_plan.recorded is not None
+        return built.program, built.checked_plan.recorded
+    assert built.ruling is not None
+    return built.ruling
 
 
 def needs_of(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 from common.contract import Status
 from common.launch_plan import OtherOrder, RecordedLaunchPlan
 from common.wire import SentAs
+from evaluator.backends.session import Program
 from evaluator.errors import InfrastructureError, Ruling
 from evaluator.problems.problem import Sizes
 from evaluator.stages.launch.calls import Call
@@ -37,6 +38,8 @@ Point: TypeAlias = tuple[Sizes, Mapping[str, float]]
 """Sizes and scalars."""
 Recorder: TypeAlias = Callable[[Sequence[Point]], Sequence[RecordedPlan | Ruling]]
 """Records at each of these, up to the first that cannot be, whose ruling is the last."""
+Rebuild: TypeAlias = "Callable[[Sequence[Point]], tuple[Program, RecordedPlans] | Ruling]"
+"""The same submission, built with the kernels that these need behind its own first ones."""
 
 
 class RecordedPlans:
@@ -46,6 +49,8 @@ class RecordedPlans:
         """`known` is by `sizes_key`. `record` is asked for the sizes that are not in it."""
         self.known = dict(known)
         self._record = record
+        self.rebuild: Rebuild | None = None
+        """Where each point may need kernels of its own, as Triton's do, and they can be compiled here."""
 
     def at(self, sizes: Sizes, scalars: Mapping[str, float]) -> RecordedPlan | Ruling:
         """The plan there. Raises InfrastructureError where there is none and none can be recorded."""

@@ -27,6 +27,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
     how_to_initialise,
     later_launch,
     origin,
+    unconfirmed,
     unset_variable,
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
@@ -153,8 +154,7 @@ class Examination:
         elsewhere = POISON if keeps else self.poison_elsewhere()
         first = self.execute(sized_plan, inputs, POISON, elsewhere=elsewhere, keeps=keeps, wanted_by=trial)
         draw = self.registers.drawn
-        ruling = self.intact(first, trial, inputs)
-        if ruling is not None:
+        if (ruling := self.intact(first, trial, inputs)) is not None:
             return ruling
         self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
         outputs = sized_plan.tensors(first.contents)
@@ -166,8 +166,7 @@ class Examination:
         if cheap or poisoned(first, outputs, POISON):
             self.twice += cheap
             watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
-            ruling = self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)
-            if ruling is not None:
+            if (ruling := self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)) is not None:
                 return ruling
         for _ in range(self.registers.more(first.thread_instructions <= _TWICE_INSTRUCTIONS)):
             other = self.execute(sized_plan, inputs, POISON)
@@ -218,7 +217,7 @@ class Examination:
             shown, explain = (outcome, explained) if memory else (strong, explained_by_order)
             self.trials.pop()
             if (ruling := self.intact(shown, trial, inputs)) is None:
-                ruling = self.judge(trial, inputs, sized_plan.tensors(shown.contents))
+                ruling = self.judge(trial, inputs, sized_plan.tensors(shown.contents), sure=False)
             assert ruling is not None
             ruling, self.fault = explain(ruling, draw, shown, lines)
             return ruling
@@ -294,8 +293,7 @@ class Examination:
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
         kept = outcome.looked is not None and outcome.looked.inputs_kept
-        ruling = self.fault_ruling(outcome, trial)
-        if ruling is None and not kept:
+        if (ruling := self.fault_ruling(outcome, trial)) is None and not kept:
             ruling = changed_input(outcome.contents, inputs, self.checked_plan)
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
@@ -399,8 +397,7 @@ class Examination:
 
     def fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
         """What a fault means, if there was one."""
-        fault = outcome.fault
-        if fault is None:
+        if (fault := outcome.fault) is None:
             return None
         self.fault = fault
         if fault.kind == "instruction_limit":
@@ -415,12 +412,7 @@ class Examination:
         return {tensor.name for tensor in tensors} | self._temporaries() | {"local memory", "parameters"}
 
     def _undefined(
-        self,
-        first: Mapping[str, Array],
-        second: Mapping[str, Array],
-        trial: PlannedTrial,
-        unwritten_too: bool,
-        known: Mapping[str, int | None],
+        self, first: Arrays, second: Arrays, trial: PlannedTrial, unwritten_too: bool, known: Mapping[str, int | None]
     ) -> Ruling | None:
         """The same inputs on two kinds of undefined memory must give the same bits.
 
@@ -466,17 +458,25 @@ class Examination:
         return f" {sentence(self.fault, self.checked_plan.source_lines)}."
 
     def judge(
-        self, trial: PlannedTrial, inputs: Arrays, outputs: Mapping[str, Array], outcome: RunOutcome | None = None
+        self,
+        trial: PlannedTrial,
+        inputs: Arrays,
+        outputs: Arrays,
+        outcome: RunOutcome | None = None,
+        sure: bool = True,
     ) -> Ruling | None:
-        """Compare with the oracle what the session has not seen to be right in `outcome`, and record the trial."""
+        """Compare with the oracle what the session has not seen to be right in `outcome`, and record the trial.
+
+        `sure`: whether another run, on other undefined memory, has told what was never written.
+        """
         if outcome is not None and (right := surely_right(outcome, outputs)):
             self.trials.append(trial_of(trial, True, right))
             return None
         expected = self.contents.answer(trial, inputs)
         comparisons: list[Comparison] = []
         for name, actual in outputs.items():
-            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
-            comparisons.append(comparison)
+            found = compare_output(name, actual, expected[name], trial.tolerance, POISON)
+            comparisons.append(comparison := found if sure else unconfirmed(found))
             if comparison.mismatch is not None:
                 self.trials.append(trial_of(trial, False, comparison))
                 return self.incorrect(trial, comparison)

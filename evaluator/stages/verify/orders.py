@@ -20,6 +20,7 @@ from evaluator.stages.verify.comparison import compare_output
 from evaluator.stages.verify.examination import ORDERED_INSTRUCTIONS, POISON, Examination
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
 from evaluator.stages.verify.findings.race_checks import sentence
+from evaluator.stages.verify.findings.undefined_memory import unconfirmed
 from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.trials import PlannedTrial, trial_of
 from evaluator.stages.verify.weak_memory import (
@@ -81,7 +82,7 @@ def _backwards(examination: Examination) -> Ruling | None:
             return None
         expected = examination.problem.oracle(inputs, sizes)
         for name, actual in sized_plan.tensors(outcome.contents).items():
-            comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
+            comparison = unconfirmed(compare_output(name, actual, expected[name], trial.tolerance, POISON))
             if comparison.mismatch is not None:
                 examination.trials.append(trial_of(trial, False, comparison))
                 ruling = examination.incorrect(trial, comparison)
@@ -132,7 +133,7 @@ def _schedules(examination: Examination) -> Ruling | None:
             ruling = examination.fault_ruling(outcome, trial)
             comparison = None
             for name, actual in () if ruling else sized_plan.tensors(outcome.contents).items():
-                comparison = compare_output(name, actual, expected[name], trial.tolerance, POISON)
+                comparison = unconfirmed(compare_output(name, actual, expected[name], trial.tolerance, POISON))
                 if comparison.mismatch is not None:
                     ruling = examination.incorrect(trial, comparison)
                     break
@@ -194,7 +195,7 @@ def other_stream_orders(examination: Examination, trial: PlannedTrial, sized_pla
         examination.trials.pop()  # as it passed
         ruling = examination.intact(outcome, trial, examination.inputs)
         if ruling is None:
-            ruling = examination.judge(trial, examination.inputs, turned.tensors(outcome.contents))
+            ruling = examination.judge(trial, examination.inputs, turned.tensors(outcome.contents), sure=False)
         if ruling is not None:
             message = f"On a GPU {order.said}. So run, the answer is wrong. {ruling.message}"
             return replace(ruling, status=Status.INCORRECT, message=message, hint=_STREAM_HINT)
@@ -220,7 +221,7 @@ def later_call(examination: Examination, trial: PlannedTrial, sized_plan: SizedP
     passed = examination.trials.pop()
     ruling = examination.intact(outcome, trial, inputs)
     if ruling is None:
-        ruling = examination.judge(trial, inputs, alone.tensors(outcome.contents))
+        ruling = examination.judge(trial, inputs, alone.tensors(outcome.contents), sure=False)
     if ruling is None:
         examination.trials[-1] = passed
         return None

@@ -309,3 +309,41 @@ def test_draws_of_which_the_file_has_no_answer_are_drawn_again(toolbox: Toolbox)
             inputs = rows.draw(NumpyRng(np.random.default_rng(seed)), sizes)
             assert len(set(inputs["x"].tolist())) == 1
             assert np.isfinite(problem.oracle(inputs, sizes)["out"].value).all()
+
+
+TRITON = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 1.5, mask=at < n)
+
+
+def run(x, out):
+    n = x.numel()
+    block = triton.next_power_of_2(x.shape[1])
+    k[(triton.cdiv(n, block),)](x, out, n, BLOCK=block)
+"""
+
+
+def test_triton_is_compiled_for_other_sizes_and_what_is_not_judged_there_is_not_wrong(toolbox: Toolbox) -> None:
+    stated = "batch_size, features = 32, 64\ndef get_inputs():\n    return [torch.rand(batch_size, features)]\n"
+    text = f"{HEAD}    def forward(self, x):\n        return x * 1.5\n{stated}{TAIL}".encode()
+    unlaunched = "    if x.shape != (32, 64):\n        torch.linalg.svd(x)\n    n = x.numel()"
+    with foreign_problem(text, "gain.py", toolbox.sandbox, toolbox.cache) as problem:
+        right = graded(TRITON, problem, toolbox)
+        unknown = graded(TRITON.replace("    n = x.numel()", unlaunched), problem, toolbox)
+    assert right.status is Status.PASSED, right.message
+    assert right.correctness is not None
+    assert right.correctness.generalisation is not None
+    assert right.correctness.generalisation.passed, right.correctness.generalisation
+    assert len(right.correctness.generalisation.sizes) == 3
+    assert not right.correctness.warnings
+    assert unknown.status is Status.PASSED, unknown.message
+    assert unknown.correctness is not None
+    assert unknown.correctness.generalisation is None
+    assert "nothing is said about other sizes" in unknown.correctness.warnings[-1]
+    assert "linalg" in unknown.correctness.warnings[-1]

@@ -45,6 +45,20 @@ def graded(toolbox, source, **settings):
     )
 
 
+def test_conditions_on_host_code_are_answered_where_none_runs(toolbox):
+    both = graded(toolbox, RIGHT, host_tier="always", min_coverage=0.5, estimate_for=None)
+    assert both.status is Status.PASSED
+    assert [told.split(" does not apply")[0] for told in both.correctness.warnings] == [
+        "settings.host_tier (always)",
+        "settings.min_coverage (0.5)",
+    ]
+    triton = "import triton\n@triton.jit\ndef k(x):\n    pass\ndef run(x, y):\n    k[(1,)](x)\n"
+    always = graded(toolbox, triton, host_tier="always")
+    assert (always.status, always.phase) == (Status.UNSUPPORTED, Phase.LIFT)
+    assert "always), but host code needs a GPU" in always.message
+    assert "host tier would run it" not in always.hint
+
+
 @pytest.mark.parametrize(("source", "status", "phase"), KERNELS.values(), ids=KERNELS)
 def test_each_kind_of_kernel_has_its_verdict(source, status, phase, toolbox):
     verdict = graded(toolbox, source, run_timeout_s=2, estimate_for=None)

@@ -16,6 +16,7 @@ from sample_verdicts import (
     runtime_error,
 )
 
+from common.contract import Generalisation
 from evaluator.problems.catalogue import problems
 from evaluator.report import html
 from evaluator.report.terminal import line_of, printable, problem_card, problem_table, verdict_card
@@ -108,6 +109,16 @@ def test_what_it_means_that_a_size_was_left_out_is_said_where_it_is_told():
     for text in (flat(shown(verdict_card(verdict, SOURCE), 120)), html.render(verdict, SOURCE)):
         assert "ot judged at n=16777216" in text
         assert "counts neither for the kernel nor against it" in text
+
+
+def test_of_other_sizes_those_where_it_is_wrong_are_named():
+    verdict = passed()
+    found = Generalisation(passed=False, sizes=({"n": 66}, {"n": 12}), message="y[0] was never written")
+    correctness = verdict.correctness.model_copy(update={"generalisation": found})
+    verdict = verdict.model_copy(update={"correctness": correctness})
+    assert "at other sizes: wrong (n=12)" in flat(shown(verdict_card(verdict, SOURCE)))
+    page = html.render(verdict, SOURCE)
+    assert "asked for: n = 12." in page or "asked for: n=12." in page
 
 
 def test_a_line_that_the_source_does_not_have_is_not_quoted():

@@ -11,6 +11,7 @@ from common.source_lines import lines_of
 from evaluator.backends.session import Hazard
 from evaluator.errors import Ruling
 from evaluator.stages.launch.checked_plan import CheckedPlan
+from evaluator.stages.verify.comparison import Comparison
 
 _SCRAMBLED: Final = 0xA5
 """As in runtime/machine.h: bytes that differ, since no real memory consists of one byte."""
@@ -49,6 +50,17 @@ def doubtful(message: str) -> str:
     for unwritten, words in _UNDEFINED_WORDS.items():
         message = message.replace(unwritten, words)
     return message
+
+
+def unconfirmed(comparison: Comparison) -> Comparison:
+    """The same of a run that was not repeated on other undefined memory: a NaN keeps its bits through arithmetic, so
+    what looks unwritten may have been computed from what another thread had not yet written.
+    """
+    mismatch = comparison.mismatch
+    if mismatch is None:
+        return comparison
+    pattern = doubtful(mismatch.pattern)
+    return replace(comparison, mismatch=mismatch.model_copy(update={"pattern": pattern}))
 
 
 def unset_variable(lines: Sequence[int]) -> Fault:

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as npst
 
 from evaluator.problems.problem import Expected, Tolerance
 from evaluator.stages.verify.comparison import compare_output, heat, in_words, is_poison, where_wrong
+from evaluator.stages.verify.findings.undefined_memory import unconfirmed
 
 TOLERANCE = Tolerance(1e-3, 1e-6, "for the test")
 SHAPES = npst.array_shapes(min_dims=1, max_dims=3, max_side=9)
@@ -100,6 +101,13 @@ def test_a_bfloat16_that_was_never_written_is_told():
     mismatch = compare_output("y", actual, expected, TOLERANCE, 0x5B).mismatch
     assert mismatch.pattern == "only element 1 is wrong; it was never written"
     assert is_poison(actual, 0x5B).tolist() == [False, True, False]
+
+
+def test_without_another_run_nothing_is_said_to_be_unwritten():
+    actual = np.array([1.0, np.nan], np.float32)
+    actual[1:].view(np.uint8)[:] = 0xFF  # as arithmetic on what is undefined leaves it
+    found = unconfirmed(compare_output("y", actual, Expected(np.ones(2), np.ones(2)), TOLERANCE, 0xFF))
+    assert found.mismatch.pattern == "only the last element is wrong; it holds undefined memory"
 
 
 def test_integers_beyond_float64_are_told_apart():
