@@ -11,6 +11,7 @@ from evaluator.pipeline.dialects.triton_build import (
     lifting_of,
     needs_of,
     public_points,
+    unlifted_python,
     with_more_kernels,
 )
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
@@ -24,6 +25,7 @@ from evaluator.stages.launch.recorded_plans import Point
 from evaluator.stages.lift.binding import LiftRefusedError, expected
 from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
 from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
+from evaluator.stages.lift.python_syntax import COMPILER
 from evaluator.stages.lift.triton.entry_points import is_triton, is_triton_solution
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
@@ -63,7 +65,7 @@ def build(
     # What is screened is C++, and a solution in Python has it in texts.
     solution = _solution_code(unscreened, toolbox) if dialect == "kernelbench" else None
     if isinstance(solution, Ruling):
-        return Ending(unscreened, solution)
+        return unlifted_python(unscreened, solution, COMPILER)
     text = solution.text if solution else cleaned.source
     found = screen(text, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
     screened = replace(unscreened, screening=found.screening)

@@ -66,7 +66,8 @@ def build_triton(
         )
         ptx = lifted.compile_for(points)
     except LiftRefusedError as refusal:
-        return _unlifted(screened, refusal.ruling, arch, time.monotonic() - started_s)
+        compiler = f"triton {find_triton().version}" if refusal.ruling.status is Status.COMPILE_ERROR else ""
+        return unlifted_python(screened, refusal.ruling, compiler, time.monotonic() - started_s)
     if not lifted.entries:
         nothing = _refused("The Python launches nothing.", "Launch a kernel that writes the outputs, at every size.")
         return Ending(screened, nothing)
@@ -130,8 +131,8 @@ def lifting_of(entry: str, binding: str, checked_plan: CheckedPlan, duration_s: 
     )
 
 
-def _unlifted(screened: ScreenedSource, ruling: Ruling, arch: str, duration_s: float) -> Ending:
-    """What Triton does not compile is told as what any compiler does not."""
+def unlifted_python(screened: ScreenedSource, ruling: Ruling, compiler: str, duration_s: float = 0.0) -> Ending:
+    """What `compiler`, Triton or Python itself, does not compile is told as what any compiler does not."""
     if ruling.status is not Status.COMPILE_ERROR:
         return Ending(screened, ruling)
     ruling = replace(ruling, phase=Phase.COMPILE)
@@ -145,8 +146,8 @@ def _unlifted(screened: ScreenedSource, ruling: Ruling, arch: str, duration_s: f
         code=None,
         text=said if known else ruling.message,
     )
-    triton = f"triton {find_triton().version}"
-    compiled = Compiled(None, ruling, arch, (), triton, duration_s, diagnostics=(error,))
+    arch = screened.submitted.arch
+    compiled = Compiled(None, ruling, arch, (), compiler, duration_s, diagnostics=(error,))
     return Ending(CompiledSource(screened, compiled), ruling)
 
 

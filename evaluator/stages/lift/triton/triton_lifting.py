@@ -27,6 +27,7 @@ from evaluator.stages.lift.host_runs import RecordingSandbox
 from evaluator.stages.lift.kernelbench.solution import reference_of
 from evaluator.stages.lift.lifting import Scalars, there
 from evaluator.stages.lift.memory_uses import MemoryUses
+from evaluator.stages.lift.python_syntax import NotPythonError
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
 from evaluator.stages.lift.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.triton.entry_points import MODEL, PythonEntry, bind_python, python_call
@@ -74,6 +75,8 @@ class LiftedPython:
         """
         for number, one in enumerate(self._pairs(points)):
             if isinstance(one, LiftRefusedError):
+                if isinstance(one, NotPythonError):
+                    raise one
                 if number == 0:
                     raise LiftRefusedError(*_parts(there(one.ruling, points[0][0])))
                 break
