@@ -145,3 +145,29 @@ def test_python_that_does_not_parse_is_a_compile_error_in_every_dialect(dialect,
     assert verdict.message == f"kernel.py:{line}: expected ':'"
     assert [(one.line, one.text) for one in verdict.compile.diagnostics] == [(line, "expected ':'")]
     assert "colon" in verdict.hint
+
+
+CUDA = "// a kernel\n\n__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }\n"
+SOLUTION = (
+    'import torch\n\nCUDA = """\n#include <torch/extension.h>\n__global__ void k(float* x) {}\n"""\n\n\n'
+    "class ModelNew(torch.nn.Module):\n    pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "named", "status", "message", "hint"),
+    [
+        (SOLUTION, "solve", "invalid_submission", "The source is Python", "--dialect kernelbench"),
+        (SOLUTION, "torch-extension", "invalid_submission", "The source is Python", "--dialect kernelbench"),
+        ("import triton\n\n@triton.jit\ndef k(x):\n    pass\n", "solve", "invalid_submission", "Python", "triton"),
+        (CUDA, "triton", "compile_error", "kernel.py:3: `__global__` is CUDA C++", "--dialect cuda"),
+        (CUDA, "kernelbench", "compile_error", "kernel.py:3: `__global__` is CUDA C++", "--dialect cuda"),
+        ("Roses are red\nViolets are blue\n", None, "compile_error", "kernel.cu:1", "There is no `__global__`"),
+    ],
+    ids=["solve", "torch-extension", "triton as solve", "CUDA as triton", "CUDA as kernelbench", "a poem"],
+)
+def test_a_text_in_another_language_is_called_so(source, named, status, message, hint, toolbox):
+    verdict = evaluate(Submission(problem="relu", source=source, dialect=named, backend="sim"), toolbox)
+    assert verdict.status == status
+    assert message in verdict.message
+    assert hint in verdict.hint

@@ -19,8 +19,8 @@ from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
+from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
-from evaluator.stages.lift.python_syntax import NotPythonError
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
 _TRACE_S: Final = 20.0

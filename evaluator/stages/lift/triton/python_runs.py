@@ -26,7 +26,7 @@ from evaluator.stages.lift.host_runs import (
     signals_in,
     took_too_much_memory,
 )
-from evaluator.stages.lift.python_syntax import NotPythonError
+from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, TENSORS_OF_CALLS, Recording, seeds_of_both
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
