@@ -58,8 +58,8 @@ def named_as(message: str, file: str | None) -> str:
 
 
 _COMPILED_AS: Final = re.compile(r"^kernel\.(?:cu|py)(?=:)", re.MULTILINE)
-"""`diagnostics.py` and `python_syntax.py` of the stages name a submission so: the user's own name is no part of what is
-graded."""
+"""`diagnostics.py` and `python_syntax.py` of the stages name a submission so: the user's own name is no part of what
+is graded."""
 
 
 def line_of(verdict: Verdict) -> tuple[int, int | None] | None:
