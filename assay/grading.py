@@ -5,7 +5,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import ValidationError
 
 from common.contract import (
     Dialect,
@@ -62,7 +64,7 @@ def grade(
 
     Raises UsageError for a problem, a GPU or a size that does not exist and for a file that can be no problem,
     EvaluatorError where the evaluator itself fails (there is no compiler, the disk is full), and ValueError for an
-    argument that cannot be. Whatever is wrong with the kernel is the verdict:
+    argument that cannot be (a UsageError too). Whatever is wrong with the kernel is the verdict:
 
         >>> grade("__global__ void f(float* c) { c[0] = }", "vector_add").status.value
         'compile_error'
@@ -93,7 +95,7 @@ def grade(
         if isinstance(problem, Path | Reference):
             stated = _stated(problem, toolbox, chosen, backend, while_used)
         named = stated.id if stated is not None else problem
-        submission = Submission.model_validate(
+        submission = _submission(
             {
                 "problem": named,
                 "source": source,
@@ -112,6 +114,29 @@ def grade(
 
         raise EvaluatorError(verdict)
     return verdict
+
+
+def _submission(given: dict[str, object]) -> Submission:
+    """The submission with these members. Raises ArgumentError, with the first few that cannot be."""
+    from evaluator.errors import ArgumentError
+    from evaluator.validation_messages import in_plain_words
+
+    try:
+        return Submission.model_validate(given)
+    except ValidationError as error:
+        places = {str(one["loc"][0]) for one in error.errors() if one["loc"]}
+        remedies = [remedy for place, remedy in _REMEDIES.items() if place in places]
+        raise ArgumentError(f"This cannot be graded: {in_plain_words(error)}", " ".join(remedies) or None) from None
+
+
+_REMEDIES: Final = {
+    "problem": "`assay problems` lists the ids; a file of others is given as a Path or a Reference.",
+    "source": "Give the text of one file, without large tables: they can be computed, or be inputs.",
+    "dialect": "Leave `dialect` out: then the text says it.",
+    "plan": "docs/launch-plans.md shows what a launch plan holds.",
+    "backend": "Leave `backend` out: then a GPU is used where one can be.",
+    "settings": "docs/settings.md says what each can be.",
+}
 
 
 def _stated(
