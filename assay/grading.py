@@ -5,16 +5,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Literal
 
 from common.contract import (
     Dialect,
     Reference,
     Settings,
     Status,
-    Submission,
     Verdict,
     foreign_problem_id,
     form_of,
@@ -77,6 +74,7 @@ def grade(
     # The evaluator brings numpy and scipy: only who grades here pays for them.
     from evaluator.pipeline.pipeline import evaluate
     from evaluator.settings import MachineSettings
+    from evaluator.validation_messages import checked_submission
 
     chosen = settings or Settings()
     toolbox = _toolbox(MachineSettings.from_environment(), os.getpid())
@@ -95,7 +93,7 @@ def grade(
         if isinstance(problem, Path | Reference):
             stated = _stated(problem, toolbox, chosen, backend, while_used)
         named = stated.id if stated is not None else problem
-        submission = _submission(
+        submission = checked_submission(
             {
                 "problem": named,
                 "source": source,
@@ -114,29 +112,6 @@ def grade(
 
         raise EvaluatorError(verdict)
     return verdict
-
-
-def _submission(given: dict[str, object]) -> Submission:
-    """The submission with these members. Raises ArgumentError, with the first few that cannot be."""
-    from evaluator.errors import ArgumentError
-    from evaluator.validation_messages import in_plain_words
-
-    try:
-        return Submission.model_validate(given)
-    except ValidationError as error:
-        places = {str(one["loc"][0]) for one in error.errors() if one["loc"]}
-        remedies = [remedy for place, remedy in _REMEDIES.items() if place in places]
-        raise ArgumentError(f"This cannot be graded: {in_plain_words(error)}", " ".join(remedies) or None) from None
-
-
-_REMEDIES: Final = {
-    "problem": "`assay problems` lists the ids; a file of others is given as a Path or a Reference.",
-    "source": "Give the text of one file, without large tables: they can be computed, or be inputs.",
-    "dialect": "Leave `dialect` out: then the text says it.",
-    "plan": "docs/launch-plans.md shows what a launch plan holds.",
-    "backend": "Leave `backend` out: then a GPU is used where one can be.",
-    "settings": "docs/settings.md says what each can be.",
-}
 
 
 def _stated(
