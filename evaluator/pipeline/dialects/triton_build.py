@@ -17,6 +17,7 @@ from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_recorded
 from evaluator.stages.launch.recorded_plans import Point
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.kernelbench.python_syntax import COMPILER, NotPythonError, check_syntax
 from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.triton_package import find_triton
@@ -41,6 +42,10 @@ def build_triton(
         return Ending(screened, _refused("The submission has a launch plan, and Python that launches.", None))
     entry = python_entry(source)
     if entry is None:
+        try:
+            check_syntax(source, toolbox.sandbox)
+        except NotPythonError as refusal:
+            return unlifted_python(screened, refusal.ruling, COMPILER)
         hint = f"Write `{expected_python(submitted.problem)}` and launch the kernels in it."
         return Ending(screened, _refused("There is no function `run` at the top level of the Python.", hint))
     # Slow to import, and needed for Triton alone.

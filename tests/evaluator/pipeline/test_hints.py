@@ -162,9 +162,24 @@ SOLUTION = (
         ("import triton\n\n@triton.jit\ndef k(x):\n    pass\n", "solve", "invalid_submission", "Python", "triton"),
         (CUDA, "triton", "compile_error", "kernel.py:3: `__global__` is CUDA C++", "--dialect cuda"),
         (CUDA, "kernelbench", "compile_error", "kernel.py:3: `__global__` is CUDA C++", "--dialect cuda"),
+        (
+            "import triton\n\ndef run(x, y:\n    pass\n",
+            "triton",
+            "compile_error",
+            "kernel.py:3: '(' was never",
+            "bracket",
+        ),
         ("Roses are red\nViolets are blue\n", None, "compile_error", "kernel.cu:1", "There is no `__global__`"),
     ],
-    ids=["solve", "torch-extension", "triton as solve", "CUDA as triton", "CUDA as kernelbench", "a poem"],
+    ids=[
+        "solve",
+        "torch-extension",
+        "triton as solve",
+        "CUDA as triton",
+        "CUDA as kernelbench",
+        "a bracket",
+        "a poem",
+    ],
 )
 def test_a_text_in_another_language_is_called_so(source, named, status, message, hint, toolbox):
     verdict = evaluate(Submission(problem="relu", source=source, dialect=named, backend="sim"), toolbox)
