@@ -39,7 +39,8 @@ What keeps a kernel from being judged at all is an exception, never a low reward
     └── ServiceError         the service or the way to it failed; the submission can be sent again
         └── EvaluatorError   the evaluator itself failed, here or there: `verdict` is `internal_error`
 
-Each has a `remedy`: what to do, or None. Arguments of a wrong type or out of range are a ValueError.
+Each has a `remedy`: what to do, or None. Arguments of a wrong type or out of range are a ValueError; those
+of `grade` are a UsageError too.
 
 Nothing is loaded before it is used: `import assay` takes milliseconds, `Client` no evaluator, and `grade` no
 service.

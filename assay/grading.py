@@ -12,7 +12,6 @@ from common.contract import (
     Reference,
     Settings,
     Status,
-    Submission,
     Verdict,
     foreign_problem_id,
     form_of,
@@ -62,7 +61,7 @@ def grade(
 
     Raises UsageError for a problem, a GPU or a size that does not exist and for a file that can be no problem,
     EvaluatorError where the evaluator itself fails (there is no compiler, the disk is full), and ValueError for an
-    argument that cannot be. Whatever is wrong with the kernel is the verdict:
+    argument that cannot be (a UsageError too). Whatever is wrong with the kernel is the verdict:
 
         >>> grade("__global__ void f(float* c) { c[0] = }", "vector_add").status.value
         'compile_error'
@@ -75,6 +74,7 @@ def grade(
     # The evaluator brings numpy and scipy: only who grades here pays for them.
     from evaluator.pipeline.pipeline import evaluate
     from evaluator.settings import MachineSettings
+    from evaluator.validation_messages import checked_submission
 
     chosen = settings or Settings()
     toolbox = _toolbox(MachineSettings.from_environment(), os.getpid())
@@ -93,7 +93,7 @@ def grade(
         if isinstance(problem, Path | Reference):
             stated = _stated(problem, toolbox, chosen, backend, while_used)
         named = stated.id if stated is not None else problem
-        submission = Submission.model_validate(
+        submission = checked_submission(
             {
                 "problem": named,
                 "source": source,

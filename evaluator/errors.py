@@ -2,7 +2,8 @@
 
     AssayError
     ├── UsageError              the caller asked for something that cannot be: exit code 2
-    │   └── UnknownProblemError
+    │   ├── UnknownProblemError
+    │   └── WrongArgumentError  an argument of the Python interface, which is a ValueError too
     └── InfrastructureError     ours: the verdict is internal_error, retryable, without a reward
         ├── ToolchainMissingError    no compiler, or one that does not work
         ├── SandboxError        the isolation could not be set up
@@ -35,6 +36,10 @@ class UsageError(AssayError):
 
 class UnknownProblemError(UsageError):
     """No problem has this id; `remedy` names the nearest ones."""
+
+
+class WrongArgumentError(UsageError, ValueError):
+    """An argument of the Python interface is of a wrong type or out of range."""
 
 
 class InfrastructureError(AssayError):

@@ -1,8 +1,11 @@
-"""What pydantic found wrong with a caller's JSON, in plain words."""
+"""What pydantic found wrong with what a caller gave, in plain words."""
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
+
+from common.contract import Submission
+from evaluator.errors import WrongArgumentError
 
 _MAX_CHARS = 80
 """How much of a name or value is quoted: enough to find it, however long the caller made it."""
@@ -19,6 +22,26 @@ def in_plain_words(error: ValidationError) -> str:
     return "; ".join(said) + (f"; and {len(found) - 3} more" if len(found) > 3 else "") + "."
 
 
+def checked_submission(given: dict[str, object]) -> Submission:
+    """The submission with these members. Raises WrongArgumentError, with the first few that cannot be."""
+    try:
+        return Submission.model_validate(given)
+    except ValidationError as error:
+        places = {str(one["loc"][0]) for one in error.errors() if one["loc"]}
+        remedies = [remedy for place, remedy in _REMEDIES.items() if place in places]
+        raise WrongArgumentError(
+            f"This cannot be graded: {in_plain_words(error)}", " ".join(remedies) or None
+        ) from None
+
+
+_REMEDIES: Final = {
+    "problem": "`assay problems` lists the ids; a file of others is given as a Path or a Reference.",
+    "source": "Give the text of one file, without large tables: they can be computed, or be inputs.",
+    "dialect": "Leave `dialect` out: then the text says it.",
+    "plan": "docs/launch-plans.md shows what a launch plan holds.",
+    "backend": "Leave `backend` out: then a GPU is used where one can be.",
+    "settings": "docs/settings.md says what each can be.",
+}
 _NO_PLACES = ("launch", "fill", "copy", "constrained-str", "str", "int", "float")
 """What pydantic puts between the places, to say which of several types it tried."""
 _WORDS = {

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from evaluator.pipeline.toolbox import Toolbox
 
 
-_STATED: Final = re.compile(r"(?P<form>kernelbench|leetgpu|tensara|trace):(?P<path>[^#]+)(?:#(?P<workload>.+))?")
+STATED: Final = re.compile(r"(?P<form>kernelbench|leetgpu|tensara|trace):(?P<path>[^#]+)(?:#(?P<workload>.+))?")
+"""A problem of others in a file, as `--problem` names it: FORM:PATH."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def reference_given(
 
     Raises UsageError.
     """
-    stated = _STATED.fullmatch(problem_id or "")
+    stated = STATED.fullmatch(problem_id or "")
     if stated is not None and (file is not None or expression is not None):
         raise UsageError(f"--problem {problem_id} says what to grade for.", "Leave --reference and --torch out.")
     if expression is None:
@@ -93,7 +94,7 @@ def reference_given(
 
 def reference_stated(given: str | None, expression: str | None, shapes: tuple[str, ...]) -> ReferenceText | None:
     """As `reference_given`, where one option takes a file and `FORM:PATH`. Raises UsageError."""
-    if given is not None and _STATED.fullmatch(given):
+    if given is not None and STATED.fullmatch(given):
         return reference_given(given, None, expression, shapes)
     return reference_given(None, None if given is None else Path(given), expression, shapes)
 
@@ -172,7 +173,7 @@ def refuse_other_name(reference: ReferenceText, named: str | None, file: Path) -
     if named not in (None, reference.problem_id):
         raise UsageError(
             f"The first line of {file} says {named}, and {reference.option} is {reference.problem_id}.",
-            f"Leave {reference.option} out, or change the line `// problem: ID`.",
+            f"Delete that line to grade for {reference.option}, or leave {reference.option} out.",
         )
 
 

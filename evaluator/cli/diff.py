@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
-from common.contract import Status, Submission, Verdict
+from common.contract import Status, Submission, Verdict, is_foreign_problem
 from evaluator.cli import arguments
+from evaluator.cli.chosen_problem import STATED
 from evaluator.errors import InfrastructureError, UsageError
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
@@ -106,6 +107,11 @@ def _problem(given: str | None, files: tuple[Path, Path], raws: list[bytes]) -> 
     chosen = given or named[0] or named[1]
     if chosen is None:
         raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to one of the files.")
+    if is_foreign_problem(chosen) or STATED.fullmatch(chosen):
+        raise UsageError(
+            f"`assay diff` compares for problems of Assay's own, and {chosen} is one of others.",
+            "Grade both versions with `assay grade` and compare the verdicts (docs/foreign_problems.md).",
+        )
     return find_problem(chosen)
 
 

@@ -34,12 +34,13 @@ from evaluator.stages.host.permission import why_not_here
 from evaluator.stages.host.torch_package import find_torch
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.python_runs import check_recorder
-from evaluator.stages.lift.triton.triton_package import find_triton
+from evaluator.stages.lift.triton.triton_package import find_triton, why_no_triton
 
 _NEEDED_FREE_BYTES = 1 << 30
 _ANSWER_S = 3.0
 _GPU = install_command("gpu")
 _MAX_ANSWER_BYTES = 10_000
+_HOST_TIER_DOCS = "docs/host_tier.md says when it does."
 
 
 @click.command()
@@ -64,6 +65,10 @@ def examine(toolbox: Toolbox) -> Iterator[HealthCheck]:
     yield _finding("data folder", lambda: _storage(toolbox))
     yield _finding("simulator", lambda: _simulator(toolbox))
     yield from _gpu(toolbox)
+    if not gpus():
+        yield HealthCheck(
+            "host tier", None, "host code does not run: it needs a GPU that can be used here", _HOST_TIER_DOCS
+        )
     yield _finding("references", lambda: _references(toolbox))
     yield _finding("triton", lambda: _triton(toolbox))
     yield from _service(toolbox)
@@ -150,12 +155,17 @@ def _references(toolbox: Toolbox) -> HealthCheck:
 
 def _triton(toolbox: Toolbox) -> HealthCheck:
     """Whether kernels written in Triton can be graded: have it compile one of ours."""
+    command = install_command("triton")
+    if (missing := why_no_triton()) is not None:
+        return HealthCheck("triton", None, missing, f"Run `{command}`.")
     started_s = time.monotonic()
     try:
         found = find_triton()
         check_recorder(toolbox.toolchain, toolbox.sandbox)
     except LiftRefusedError as refusal:
-        return HealthCheck("triton", None, refusal.ruling.message, refusal.ruling.hint)
+        # Its hint is for the author of a kernel.
+        remedy = f"Run `pip uninstall -y triton` in Assay's environment, then `{command}`."
+        return HealthCheck("triton", None, refusal.ruling.message, remedy)
     took = f"{time.monotonic() - started_s:.2f} s"
     return HealthCheck("triton", True, f"Triton {found.version} compiled a kernel in {took}")
 
@@ -295,9 +305,7 @@ def host_tier(toolbox: Toolbox) -> HealthCheck:
     word = toolbox.settings.host_tier
     reason = why_not_here(Settings(host_tier="allowed"), word, "gpu", toolbox.sandbox.promises)
     if reason is not None:
-        return HealthCheck(
-            "host tier", None, f"host code does not run: {reason}", "docs/host_tier.md says when it does."
-        )
+        return HealthCheck("host tier", None, f"host code does not run: {reason}", _HOST_TIER_DOCS)
     try:
         torch = find_torch()
     except LiftRefusedError as refusal:

@@ -237,6 +237,9 @@ def grade(
             Screen().print(terminal.verdict_card(verdict, source, str(file)))
     if receipt_file:
         arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
+        if not as_json:
+            with printing():
+                click.echo(f"receipt: {terminal.printable(str(receipt_file))}")
     if repro_file and problem is not None:
         _reproduce(repro_file, submission, problem, raw, verdict)
     if report_file:
@@ -312,7 +315,7 @@ def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes,
     if why is None:
         toolbox = _toolbox(MachineSettings.from_environment())
         try:
-            text = reproduce(submission, raw, verdict, toolbox, problem)
+            text = reproduce(submission, raw, verdict, toolbox, problem, file.name)
         except UsageError as error:
             why = " ".join(filter(None, (str(error), error.remedy))).rstrip(".")
         else:

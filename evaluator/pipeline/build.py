@@ -11,8 +11,10 @@ from evaluator.pipeline.dialects.triton_build import (
     lifting_of,
     needs_of,
     public_points,
+    unlifted_python,
     with_more_kernels,
 )
+from evaluator.pipeline.dialects.wrong_dialect import cuda_for_python, python_for_cpp
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
@@ -24,6 +26,7 @@ from evaluator.stages.launch.recorded_plans import Point
 from evaluator.stages.lift.binding import LiftRefusedError, expected
 from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
 from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
+from evaluator.stages.lift.kernelbench.python_syntax import COMPILER
 from evaluator.stages.lift.triton.entry_points import is_triton, is_triton_solution
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
@@ -57,13 +60,19 @@ def build(
         screening = screen_python(cleaned.source, cleaned.changes)
         dialect_here: Dialect = "kernelbench" if solution_in_triton else "triton"
         known = ScreenedSource(submitted, cleaned.source, screening, dialect_here)
+        if wrong := cuda_for_python(cleaned.source, dialect_here):
+            return unlifted_python(known, wrong, COMPILER)
         return build_triton(known, toolbox, [*public_points(submitted), *ahead()], progress)
     dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
     unscreened = ScreenedSource(submitted, cleaned.source, Screening(changes=cleaned.changes), dialect)
+    if wrong := python_for_cpp(cleaned.source, dialect):
+        return Ending(unscreened, wrong)
+    if dialect == "kernelbench" and (wrong := cuda_for_python(cleaned.source, dialect)):
+        return unlifted_python(unscreened, wrong, COMPILER)
     # What is screened is C++, and a solution in Python has it in texts.
     solution = _solution_code(unscreened, toolbox) if dialect == "kernelbench" else None
     if isinstance(solution, Ruling):
-        return Ending(unscreened, solution)
+        return unlifted_python(unscreened, solution, COMPILER)
     text = solution.text if solution else cleaned.source
     found = screen(text, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
     screened = replace(unscreened, screening=found.screening)

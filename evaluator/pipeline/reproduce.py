@@ -25,11 +25,17 @@ def why_none(verdict: Verdict) -> str | None:
 
 
 def reproduce(
-    submission: Submission, raw: bytes, verdict: Verdict, toolbox: Toolbox, problem: Problem | None = None
+    submission: Submission,
+    raw: bytes,
+    verdict: Verdict,
+    toolbox: Toolbox,
+    problem: Problem | None = None,
+    file_name: str = "repro.cu",
 ) -> str:
     """The program's text. What was compiled here is compiled once.
 
-    `raw`: the source's own bytes. `problem`: the submission's, where the caller has looked it up.
+    `raw`: the source's own bytes. `problem`: the submission's, where the caller has looked it up. `file_name`: of the
+    file that the program will be in, for the commands in its text.
 
     Raises UsageError where no such program can be written, InfrastructureError for our own failures.
     """
@@ -45,7 +51,7 @@ def reproduce(
         raise UsageError("The source does not compile here as it did where it was graded.")
     source = built.compiled_source.screened.source
     return reproduction(
-        ReproductionInput(source, built.checked_plan, built.program.entries, settings.flags, smallest)
+        ReproductionInput(source, built.checked_plan, built.program.entries, settings.flags, smallest, file_name)
     )
 
 

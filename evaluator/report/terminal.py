@@ -57,8 +57,9 @@ def named_as(message: str, file: str | None) -> str:
     return message if file is None else _COMPILED_AS.sub(lambda _: file, message)
 
 
-_COMPILED_AS: Final = re.compile(r"^kernel\.cu(?=:)", re.MULTILINE)
-"""`stages/compile/diagnostics.py` names a submission so: the user's own name is no part of what is graded."""
+_COMPILED_AS: Final = re.compile(r"^kernel\.(?:cu|py)(?=:)", re.MULTILINE)
+"""`diagnostics.py` and `python_syntax.py` of the stages name a submission so: the user's own name is no part of what
+is graded."""
 
 
 def line_of(verdict: Verdict) -> tuple[int, int | None] | None:

@@ -99,8 +99,13 @@ def test_what_cannot_be_is_an_error_and_not_a_verdict():
     with pytest.raises(assay.UnknownProblemError) as caught:
         assay.grade(RELU, "reluu")
     assert "relu" in caught.value.remedy
-    with pytest.raises(ValueError, match="backend"):
+    with pytest.raises(ValueError, match="backend must be"):
         assay.grade(RELU, "relu", "tpu")
+    with pytest.raises(assay.UsageError, match=r"source is longer than 16777216 characters\.$") as too_long:
+        assay.grade("x" * ((16 << 20) + 1), "relu")
+    assert "one file" in too_long.value.remedy
+    with pytest.raises(assay.UsageError, match=r"settings\.run_timeout_s must be at most 30(\.0)?\.$"):
+        assay.grade(RELU, "relu", settings={"run_timeout_s": 100})
 
 
 def test_a_failure_of_the_evaluator_is_raised_as_a_client_would(monkeypatch, tmp_path):

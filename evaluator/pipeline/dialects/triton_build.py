@@ -18,6 +18,7 @@ from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_recorded
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlans
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.kernelbench.python_syntax import COMPILER, NotPythonError, check_syntax
 from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.triton_package import find_triton
@@ -42,6 +43,10 @@ def build_triton(
         return Ending(screened, _refused("The submission has a launch plan, and Python that launches.", None))
     entry = python_entry(source)
     if entry is None:
+        try:
+            check_syntax(source, toolbox.sandbox)
+        except NotPythonError as refusal:
+            return unlifted_python(screened, refusal.ruling, COMPILER)
         hint = f"Write `{expected_python(submitted.problem)}` and launch the kernels in it."
         return Ending(screened, _refused("There is no function `run` at the top level of the Python.", hint))
     # Slow to import, and needed for Triton alone.
@@ -67,7 +72,8 @@ def build_triton(
         )
         ptx = lifted.compile_for(points)
     except LiftRefusedError as refusal:
-        return _unlifted(screened, refusal.ruling, arch, time.monotonic() - started_s)
+        compiler = f"triton {find_triton().version}" if refusal.ruling.status is Status.COMPILE_ERROR else ""
+        return unlifted_python(screened, refusal.ruling, compiler, time.monotonic() - started_s)
     if not lifted.entries:
         nothing = _refused("The Python launches nothing.", "Launch a kernel that writes the outputs, at every size.")
         return Ending(screened, nothing)
@@ -143,8 +149,8 @@ def lifting_of(entry: str, binding: str, checked_plan: CheckedPlan, duration_s: 
     )
 
 
-def _unlifted(screened: ScreenedSource, ruling: Ruling, arch: str, duration_s: float) -> Ending:
-    """What Triton does not compile is told as what any compiler does not."""
+def unlifted_python(screened: ScreenedSource, ruling: Ruling, compiler: str, duration_s: float = 0.0) -> Ending:
+    """What `compiler`, Triton or Python itself, does not compile is told as what any compiler does not."""
     if ruling.status is not Status.COMPILE_ERROR:
         return Ending(screened, ruling)
     ruling = replace(ruling, phase=Phase.COMPILE)
@@ -158,8 +164,8 @@ def _unlifted(screened: ScreenedSource, ruling: Ruling, arch: str, duration_s: f
         code=None,
         text=said if known else ruling.message,
     )
-    triton = f"triton {find_triton().version}"
-    compiled = Compiled(None, ruling, arch, (), triton, duration_s, diagnostics=(error,))
+    arch = screened.submitted.arch
+    compiled = Compiled(None, ruling, arch, (), compiler, duration_s, diagnostics=(error,))
     return Ending(CompiledSource(screened, compiled), ruling)
 
 

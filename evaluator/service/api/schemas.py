@@ -37,9 +37,9 @@ class BatchLine(Wire):
     index: int = Field(ge=0)
     """Its place in the batch, from 0."""
     evaluation: Evaluation | None = None
-    """Null where it was refused."""
+    """Null, and left out of a line of a stream, where it was refused."""
     error: Problem | None = None
-    """Why it was refused; null where it was not."""
+    """Why it was refused; null, and left out of a line of a stream, where it was not."""
 
 
 class BatchAnswer(Wire):

@@ -58,6 +58,8 @@ _ASSEMBLER = re.compile(
     r"^[^\n]+:\d+: (?P<severity>Error: |Fatal error: (?!can't |[^\n]{0,200}(?:No space left|memory)))",
     re.MULTILINE,
 )
+PYTHON: Final = "This looks like Python."
+"""How the hint on such a text begins."""
 ASSEMBLY: Final = "the assembler of the host refuses what an asm statement says"
 """Nothing of its own words, since they quote the files that `.include` names."""
 # At a place (whatever a source has made of the file's name), or at none, in the words of EDG, cicc and ptxas.
@@ -315,7 +317,7 @@ def _about_missing_header(name: str) -> str:
 def _about_undefined(name: str, source: str) -> str | None:
     if name in ("import", "def", "from"):
         return (
-            "This looks like Python. What is graded of it are Triton kernels with a function `run(…)` that launches "
+            f"{PYTHON} What is graded of it are Triton kernels with a function `run(…)` that launches "
             "them and a class `ModelNew` with CUDA kernels; otherwise submit the kernels as CUDA C++."
         )
     for pattern, header in _HEADERS_OF:

@@ -62,6 +62,9 @@ def first_error(errors: Sequence[Diagnostic], source: str) -> Ruling:
     lines, quoted = lines_of(source), ""
     if first.file == SOURCE_NAME and first.line and first.line <= len(lines):
         quoted = f"\n    {first.line} | {lines[first.line - 1].strip()[:200]}"
+    if "__global__" not in source and not (hint or "").startswith(diagnostics.PYTHON):
+        # No kernel, whatever else is wrong with it: often it is no program at all.
+        hint = " ".join(filter(None, ("There is no `__global__` function in the text.", hint)))
     return ruling("compile_error", f"{where}{first.text}{more}{quoted}", hint)
 
 

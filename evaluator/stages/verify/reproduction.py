@@ -33,6 +33,8 @@ _MAX_INLINE: Final = 1 << 16
 _ALWAYS_INLINE: Final = 64
 _RACE_RUNS: Final = 100
 _HOST_HALF: Final = Path(__file__).with_suffix(".cu")
+# What nvcc takes for CUDA and a shell for one word; any other name could end the comment that the command is in.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*\.cu")
 _UNSPELLABLE: Final = re.compile(r"[{}'$]|\blambda\b|__nv_dl_wrapper_t|\.\.\.")
 
 
@@ -46,6 +48,8 @@ class ReproductionInput:
     flags: tuple[str, ...]
     """nvcc flags that the caller chose."""
     smallest: Smallest
+    file_name: str = "repro.cu"
+    """Of the file that the program will be in."""
 
 
 def reproduction(case: ReproductionInput) -> str:
@@ -92,12 +96,14 @@ class _Writer:
         flags = " ".join(self.case.flags)
         arch = self.checked_plan.arch if self.checked_plan.arch.endswith("a") else "native"
         standard = "" if "-std=" in flags else "-std=c++17 "
+        file = self.case.file_name if _PLAIN_NAME.fullmatch(self.case.file_name) else "repro.cu"
+        made = file.removesuffix(".cu")
         yield f"// problem: {self.problem.id}\n//\n"
         for line in self.smallest.message.splitlines():
             yield f"// {line}\n".replace("\\\n", "\\ \n")  # a backslash at the end would take the next line with it
         yield "//\n"
-        yield f"//     nvcc {standard}-O3 -lineinfo -arch={arch}{' ' + flags if flags else ''} -o repro repro.cu\n"
-        yield "//     ./repro\n//     compute-sanitizer ./repro --bare\n//\n"
+        yield f"//     nvcc {standard}-O3 -lineinfo -arch={arch}{' ' + flags if flags else ''} -o {made} {file}\n"
+        yield f"//     ./{made}\n//     compute-sanitizer ./{made} --bare\n//\n"
         yield "// Exit code 0: right; 1: wrong; 2: no GPU for it. A GPU shows few races, and few reads behind\n"
         yield "// a buffer: compute-sanitizer sees such reads, and with --tool racecheck races in shared memory.\n"
         if "// assay:" not in source:

@@ -41,6 +41,7 @@ def test_a_healthy_machine(toolbox):
     assert "carried out a file of KernelBench's form" in findings["references"].detail
     assert findings["triton"].ok is True
     assert "compiled a kernel" in findings["triton"].detail
+    assert ("needs a GPU" in findings["host tier"].detail) == (not health.gpus())
 
 
 def test_where_there_is_no_triton_it_says_what_installs_it(toolbox, monkeypatch):
@@ -48,8 +49,9 @@ def test_where_there_is_no_triton_it_says_what_installs_it(toolbox, monkeypatch)
     find_triton.cache_clear()
     told = doctor._triton(toolbox)
     assert told.ok is None
-    assert "no Triton" in told.detail
-    assert install_command("triton") in told.remedy
+    # Nothing was submitted: there is no source, and no reward to speak of.
+    assert told.detail == "Triton is not installed: kernels written in it cannot be graded"
+    assert told.remedy == f"Run `{install_command('triton')}`."
 
 
 def test_where_files_of_others_cannot_be_graded_it_says_why(toolbox, monkeypatch):

@@ -63,6 +63,29 @@ def test_an_option_that_contradicts_the_first_line_is_refused(run, monkeypatch):
     assert "--problem says gelu, and the first line of - says relu." in ended.stderr
 
 
+def test_a_first_line_beside_an_expression_is_to_be_deleted(run):
+    ended = run("grade", "-", "--torch", "torch.relu(x)", "--shape", "x=1000", input=f"// problem: relu\n{NAIVE}")
+    assert ended.exit_code == EXIT_USAGE
+    assert "Delete that line to grade for --torch, or leave --torch out." in ended.stderr
+
+
+def test_diff_says_that_it_knows_no_problem_of_others(run, tmp_path):
+    for name in ("a.cu", "b.cu"):
+        (tmp_path / name).write_text(NAIVE)
+    ended = run("diff", "a.cu", "b.cu", "--problem", "kernelbench:../ref.py")
+    assert ended.exit_code == EXIT_USAGE
+    assert (
+        "`assay diff` compares for problems of Assay's own, and kernelbench:../ref.py is one of others"
+        in ended.stderr
+    )
+
+
+def test_a_receipt_is_named_as_a_report_is(run, tmp_path):
+    (tmp_path / "k.cu").write_text("// problem: relu\nnothing\n")
+    assert run("grade", "k.cu", "--receipt", "made.json").stdout.endswith("\nreceipt: made.json\n")
+    Verdict.model_validate_json(run("grade", "k.cu", "--receipt", "made.json", "--json").stdout)
+
+
 def test_an_option_that_says_the_same_or_a_line_further_down_is_no_contradiction(run):
     for first in ("// problem: relu", "int x;\n// problem: gelu", "/*\n// problem: gelu\n*/"):
         ended = run("grade", "-", "--problem", "relu", "--json", input=f"{first}\n{NAIVE}")

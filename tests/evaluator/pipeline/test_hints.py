@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.contract import Settings, Submission
+from common.contract import Phase, Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 
 SUM = "for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32) s += x[i];"
@@ -131,3 +131,58 @@ def test_a_beginners_mistake_is_named(name, toolbox):
     assert message in verdict.message
     assert hint in (verdict.hint or ""), verdict.hint
     assert "shared memory[" not in verdict.message
+
+
+@pytest.mark.parametrize("dialect", ["kernelbench", "triton"])
+def test_python_that_does_not_parse_is_a_compile_error_in_every_dialect(dialect, toolbox):
+    kernel = "@triton.jit\ndef k(x)\n    pass\n\n\ndef run(x, y):\n    pass\n"
+    model = "\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x)\n        return x\n"
+    source = "import torch" + model if dialect == "kernelbench" else "import triton\n\n\n\n" + kernel
+    line = 4 if dialect == "kernelbench" else 6
+    verdict = evaluate(Submission(problem="relu", source=source, backend="sim"), toolbox)
+    assert (verdict.status, verdict.phase) == (Status.COMPILE_ERROR, Phase.COMPILE)
+    assert verdict.compile.dialect == dialect
+    assert verdict.message == f"kernel.py:{line}: expected ':'"
+    assert [(one.line, one.text) for one in verdict.compile.diagnostics] == [(line, "expected ':'")]
+    assert "colon" in verdict.hint
+
+
+CUDA = "// a kernel\n\n__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }\n"
+SOLUTION = (
+    'import torch\n\nCUDA = """\n#include <torch/extension.h>\n__global__ void k(float* x) {}\n"""\n\n\n'
+    "class ModelNew(torch.nn.Module):\n    pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "named", "status", "message", "hint"),
+    [
+        (SOLUTION, "solve", "invalid_submission", "The source is Python", "--dialect kernelbench"),
+        (SOLUTION, "torch-extension", "invalid_submission", "The source is Python", "--dialect kernelbench"),
+        ("import triton\n\n@triton.jit\ndef k(x):\n    pass\n", "solve", "invalid_submission", "Python", "triton"),
+        (CUDA, "triton", "compile_error", "kernel.py:3: `__global__` is CUDA C++", "--dialect cuda"),
+        (CUDA, "kernelbench", "compile_error", "kernel.py:3: `__global__` is CUDA C++", "--dialect cuda"),
+        (
+            "import triton\n\ndef run(x, y:\n    pass\n",
+            "triton",
+            "compile_error",
+            "kernel.py:3: '(' was never",
+            "bracket",
+        ),
+        ("Roses are red\nViolets are blue\n", None, "compile_error", "kernel.cu:1", "There is no `__global__`"),
+    ],
+    ids=[
+        "solve",
+        "torch-extension",
+        "triton as solve",
+        "CUDA as triton",
+        "CUDA as kernelbench",
+        "a bracket",
+        "a poem",
+    ],
+)
+def test_a_text_in_another_language_is_called_so(source, named, status, message, hint, toolbox):
+    verdict = evaluate(Submission(problem="relu", source=source, dialect=named, backend="sim"), toolbox)
+    assert verdict.status == status
+    assert message in verdict.message
+    assert hint in verdict.hint

@@ -28,11 +28,12 @@ def run(tmp_path, monkeypatch):
 
 
 def test_a_wrong_kernel_gets_its_program(run, tmp_path):
-    result = run("wrong.cu", "--repro", "made/repro.cu", "--json")
+    result = run("wrong.cu", "--repro", "made/shown.cu", "--json")
     assert result.exit_code == 1, result.output
     verdict = Verdict.model_validate(json.loads(result.stdout))
     assert verdict.message.endswith("Already wrong at n=3, with zeros in x.")
-    text = (tmp_path / "made/repro.cu").read_text()
+    text = (tmp_path / "made/shown.cu").read_text()
+    assert " -o shown shown.cu\n//     ./shown\n" in text
     assert WRONG in text
     assert "int main(int argc, char** argv)" in text
 

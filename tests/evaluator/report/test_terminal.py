@@ -100,6 +100,8 @@ def test_a_compile_error_names_the_file_that_was_given():
     assert "kernel.cu:" in flat(shown(verdict_card(verdict, SOURCE, "-"), 120))
     assert "row sum.cu:10" in html.render(verdict, SOURCE, "row sum.cu")
     assert "kernel.cu:10" in html.render(verdict, SOURCE)
+    python = verdict.model_copy(update={"message": "kernel.py:9: invalid syntax"})
+    assert "mine.py:9: invalid syntax" in flat(shown(verdict_card(python, SOURCE, "mine.py"), 120))
 
 
 def test_what_it_means_that_a_size_was_left_out_is_said_where_it_is_told():

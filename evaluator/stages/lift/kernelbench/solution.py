@@ -19,6 +19,7 @@ from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
+from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
@@ -37,7 +38,7 @@ _Text = Annotated[str, Field(max_length=1 << 20)]
 
 
 class _Refusal(Wire):
-    why: Literal["operator", "reads", "other", "misfit", "error"]
+    why: Literal["operator", "reads", "other", "misfit", "syntax", "error"]
     what: Annotated[str, Field(max_length=300)]
     line: StrictInt
 
@@ -238,6 +239,8 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
                 f"{where}The solution does not fit the problem: {refusal.what}.",
                 "Define ModelNew with the arguments of the reference's Model.",
             )
+        case "syntax":
+            return NotPythonError(refusal.line, refusal.what)
     return LiftRefusedError(
         Status.RUNTIME_ERROR, f"{where}ModelNew fails: {refusal.what}.", "It must be made and called as Model is."
     )

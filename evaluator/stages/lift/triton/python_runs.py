@@ -26,6 +26,7 @@ from evaluator.stages.lift.host_runs import (
     signals_in,
     took_too_much_memory,
 )
+from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, TENSORS_OF_CALLS, Recording, seeds_of_both
 from evaluator.stages.lift.target_device import TargetDevice, target_device
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -280,6 +281,8 @@ def _of_failure(failure: _Failure | None, entry: str) -> LiftRefusedError:
     if failure is None:
         return not_triton("a recording is empty")
     said = "".join(letter if letter.isprintable() else " " for letter in failure.said).strip()
+    if failure.kind == "syntax":
+        return NotPythonError(failure.line or 1, said)
     where = f" (line {failure.line})" if failure.line else ""
     unsupported = "It was not judged, so there is no reward."
     table: dict[str, tuple[Status, str, str]] = {
@@ -302,11 +305,6 @@ def _of_failure(failure: _Failure | None, entry: str) -> LiftRefusedError:
             Status.COMPILE_ERROR,
             f"{SOURCE}:{failure.line or 0}: {said}" if failure.line else f"Triton does not compile a kernel: {said}",
             "It is what Triton's own compiler says of a kernel that the Python launches.",
-        ),
-        "syntax": (
-            Status.COMPILE_ERROR,
-            f"{SOURCE}:{failure.line or 1}: {said}",
-            "The text is not Python.",
         ),
         "resources": (
             Status.RUNTIME_ERROR,

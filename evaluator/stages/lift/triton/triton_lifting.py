@@ -24,6 +24,7 @@ from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, adds_to_memory
 from evaluator.stages.lift.host_runs import RecordingSandbox
+from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.kernelbench.solution import reference_of
 from evaluator.stages.lift.lifting import Scalars, there
 from evaluator.stages.lift.memory_uses import MemoryUses
@@ -74,6 +75,8 @@ class LiftedPython:
         """
         for number, one in enumerate(self._pairs(points)):
             if isinstance(one, LiftRefusedError):
+                if isinstance(one, NotPythonError):
+                    raise one
                 if number == 0:
                     raise LiftRefusedError(*_parts(there(one.ruling, points[0][0])))
                 break

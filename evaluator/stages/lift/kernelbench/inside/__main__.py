@@ -87,7 +87,11 @@ def main() -> None:
     except MisfitError as misfit:
         found |= refused_call("misfit", str(misfit), misfit)
     except SyntaxError as error:
-        found |= {"refusal": {"why": "misfit", "what": f"it is no Python: {error.msg}", "line": error.lineno or 0}}
+        # Of the text itself; what the text has parsed while it runs is an exception like any other.
+        if error.filename == _TEXT:
+            found |= {"refusal": {"why": "syntax", "what": error.msg[:300], "line": error.lineno or 1}}
+        else:
+            found |= refused_call("error", f"{type(error).__name__}: {error}", error)
     except ImportError as error:
         found |= refused_call("other", f"imports {error.name}", error)
     except Exception as error:
