@@ -197,8 +197,8 @@ def test_the_doctor_of_a_healthy_machine(assay):
     assert ended.returncode == 0, ended.stdout
     lines = [line for line in ended.stdout.splitlines() if line[:4].strip()]
     assert [line[6:19].strip() for line in lines] == [
-        *("assay", "compiler", "sandbox", "data folder", "simulator", "GPU", "references", "triton", "service"),
-        "Docker",
+        *("assay", "compiler", "sandbox", "data folder", "simulator", "GPU", "host tier", "references", "triton"),
+        *("service", "Docker"),
     ]
 
 
