@@ -1,5 +1,6 @@
 """What a grader has at hand: toolchain, sandbox, cache and backend, each made when it is first needed."""
 
+import atexit
 import contextlib
 import threading
 from functools import cached_property
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from evaluator.pipeline.gpu.client import GpuReferee
     from evaluator.pipeline.gpu.referees import GpuReferees
 
+_JOBS_END_S = 5.0
+"""What a job that is cancelled may take to end, its work folder removed: a hundred times what it does take."""
+
 
 class Toolbox:
     """The tools of one process; safe to share between threads."""
@@ -40,14 +44,23 @@ class Toolbox:
         """Begin, beside what the caller goes on with, what a first evaluation on the simulator has to wait for.
 
         That is the proof of the sandbox, and on a new machine the simulator's runtime, which takes the compiler some
-        seconds. Where it fails, so does who needs it, and says why; a process that ends does not wait for it.
+        seconds. Where it fails, so does who needs it, and says why; a process that ends does not wait for it, but
+        ends it, so that no job of it stays.
         """
+        token = CancelToken()
 
         def prepared() -> None:
             with contextlib.suppress(Exception):
-                self.simulator.warm_up()
+                self.bound_to(token).simulator.warm_up()
 
-        threading.Thread(target=prepared, name="prepare-simulator", daemon=True).start()
+        thread = threading.Thread(target=prepared, name="prepare-simulator", daemon=True)
+
+        def ended() -> None:
+            token.cancel()
+            thread.join(_JOBS_END_S)
+
+        atexit.register(ended)
+        thread.start()
 
     def note(self, fault: Exception) -> None:
         """Work with these tools ended in this fault; of use where they are bound to one piece of work."""
