@@ -4,7 +4,7 @@ import atexit
 import contextlib
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from common.contract import Submission
 from evaluator.backends.sim.backend import Simulator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evaluator.pipeline.gpu.client import GpuReferee
     from evaluator.pipeline.gpu.referees import GpuReferees
 
-_JOBS_END_S = 5.0
+_JOBS_END_S: Final = 5.0
 """What a job that is cancelled may take to end, its work folder removed: a hundred times what it does take."""
 
 

@@ -1,1 +1,1 @@
-"""The builds of the dialects whose text is not CUDA, and what a text in the wrong one is told."""
+"""The builds of the dialects whose text is not CUDA, and how a text in the wrong one is refused."""

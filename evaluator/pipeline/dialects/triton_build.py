@@ -150,7 +150,7 @@ def lifting_of(entry: str, binding: str, checked_plan: CheckedPlan, duration_s: 
 
 
 def unlifted_python(screened: ScreenedSource, ruling: Ruling, compiler: str, duration_s: float = 0.0) -> Ending:
-    """What `compiler`, Triton or Python itself, does not compile is told as what any compiler does not."""
+    """What `compiler`, Triton or Python itself, does not compile, reported like any compile error."""
     if ruling.status is not Status.COMPILE_ERROR:
         return Ending(screened, ruling)
     ruling = replace(ruling, phase=Phase.COMPILE)

@@ -5,6 +5,7 @@ with them means the same; what does not is compiled with all.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,9 @@ WIDE: Final = re.compile(
     re.MULTILINE,
 )
 STREAMS: Final = re.compile(r"[<\"]ATen/cuda/|getCurrentCUDAStream|CUDAGuard|CUDAStream|C10_CUDA|AT_CUDA")
+TENSOR_HEADERS: Final = ("ATen/core/Tensor.h", "ATen/TensorOperators.h", "c10/util/Exception.h")
+STREAM_HEADERS: Final = ("c10/cuda/CUDAStream.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAException.h")
+PYTHON_HEADERS: Final = ("torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h")
 _PYTHON: Final = re.compile(r"\bPYBIND11_MODULE\b|\bpybind11::|\bpy::")
 _CALLED: Final = re.compile(r"\b(?:torch|at)\s*::\s*(\w+)\s*\(")
 _ONLY_INCLUDES: Final = re.compile(r"(?:\s|#[^\S\n]*include\b[^\n]*)*")
@@ -47,15 +51,14 @@ def begins_with_headers(text: str) -> bool:
 def narrow_header(text: str, include: Path) -> str:
     """NAME for `text`. `include`: where PyTorch's headers are."""
     code = SourceText.read(text).code
-    headers = ["ATen/core/Tensor.h", "ATen/TensorOperators.h", "c10/util/Exception.h"]
+    headers = [*TENSOR_HEADERS]
     if "AT_DISPATCH" in code:
         headers.append("ATen/Dispatch.h")
     if STREAMS.search(text):
-        headers += ["c10/cuda/CUDAStream.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAException.h"]
+        headers += STREAM_HEADERS
     if _PYTHON.search(code):
-        headers += ["torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"]
-    called = called_functions(code)
-    headers += [f"ATen/ops/{name}.h" for name in called if (include / "ATen/ops" / f"{name}.h").is_file()]
+        headers += PYTHON_HEADERS
+    headers += function_headers(called_functions(code), include)
     return "\n".join(
         (
             "#pragma once",
@@ -69,6 +72,11 @@ def narrow_header(text: str, include: Path) -> str:
             "",
         )
     )
+
+
+def function_headers(names: Iterable[str], include: Path) -> list[str]:
+    """The headers of PyTorch's functions with these names, as far as it has such ones in `include`."""
+    return [header for header in (f"ATen/ops/{name}.h" for name in names) if (include / header).is_file()]
 
 
 def called_functions(code: str) -> list[str]:

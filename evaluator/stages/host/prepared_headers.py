@@ -21,7 +21,13 @@ from evaluator.errors import SandboxError
 from evaluator.sandbox.sandbox import Job, JobResult
 from evaluator.stages.compile.compiler_exit import said
 from evaluator.stages.compile.toolchain import Toolchain
-from evaluator.stages.host.narrow_includes import names_in_torch
+from evaluator.stages.host.narrow_includes import (
+    PYTHON_HEADERS,
+    STREAM_HEADERS,
+    TENSOR_HEADERS,
+    function_headers,
+    names_in_torch,
+)
 from evaluator.stages.host.torch_outline import NotOutlinedError, before_kernels, macros_of
 from evaluator.stages.host.torch_package import TorchPackage
 
@@ -54,7 +60,6 @@ _FUNCTIONS: Final = (
 )
 """Of PyTorch's, those that extensions call; a text that calls others is compiled against the headers as files."""
 _CUDA: Final = ("cuda.h", "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "mma.h")
-_STREAMS: Final = ("c10/cuda/CUDAStream.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAException.h")
 
 Run = Callable[[Job], JobResult]
 """Runs a compiler in the sandbox, with enough time, memory and room."""
@@ -120,11 +125,11 @@ class HeaderPreparation:
             return None
 
     def _host_files(self, flags: tuple[str, ...]) -> Mapping[str, bytes]:
-        text = self._text("torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h")
+        text = self._text(*PYTHON_HEADERS)
         return self._precompiled(f"#pragma once\n{text}", flags)
 
     def _cuda_files(self, flags: tuple[str, ...], host_flags: tuple[str, ...]) -> Mapping[str, bytes]:
-        streams = _STREAMS if self.torch.cuda is not None else ()
+        streams = STREAM_HEADERS if self.torch.cuda is not None else ()
         text = self._text(*streams, *_CUDA)
         files = {"headers.cu": f"{text}{names_in_torch()}\n".encode()}
         nvcc = (str(self.toolchain.nvcc), *(flag for flag in flags if flag != "-c"))
@@ -149,10 +154,8 @@ class HeaderPreparation:
         }
 
     def _text(self, *others: str) -> str:
-        include = self.torch.root / "include"
-        functions = [f"ATen/ops/{name}.h" for name in _FUNCTIONS if (include / "ATen/ops" / f"{name}.h").is_file()]
-        tensors = ("ATen/core/Tensor.h", "ATen/TensorOperators.h", "c10/util/Exception.h")
-        return "".join(f"#include <{name}>\n" for name in (*_STANDARD, *tensors, *functions, *others))
+        functions = function_headers(_FUNCTIONS, self.torch.root / "include")
+        return "".join(f"#include <{name}>\n" for name in (*_STANDARD, *TENSOR_HEADERS, *functions, *others))
 
     def _precompiled(self, text: str, flags: tuple[str, ...]) -> Mapping[str, bytes]:
         gxx = (str(self.toolchain.host_compiler), *(flag for flag in flags if flag != "-c"))
