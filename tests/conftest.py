@@ -283,8 +283,9 @@ class Outcomes:
         """One line of JSON for each test, and another one where its fixtures fail."""
         if report.failed or (report.when == "call" and report.passed):
             end = {"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 2)}
+            end |= {"when": report.when, "why": report.longreprtext[-4000:] if report.failed else ""}
             with self._file.open("a") as file:
-                file.write(json.dumps({**end, "when": report.when, "why": report.longreprtext[-4000:]}) + "\n")
+                file.write(json.dumps(end) + "\n")
 
 
 @pytest.hookimpl(tryfirst=True)
