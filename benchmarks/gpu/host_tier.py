@@ -242,9 +242,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", choices=tuple(_PARTS))
     parser.add_argument("--after", default="", help="a file of a part: those before it and itself are left out")
-    parser.add_argument(
-        "--repeats", type=int, default=1, help="of each evaluation that `agreement` and `builds` time"
-    )
+    parser.add_argument("--repeats", type=int, default=1, help="of what `agreement` and `builds` time")
     parser.add_argument("--seconds", type=float, default=300.0, help="until all is over, an evaluation that runs too")
     parser.add_argument("--stand-in", action="store_true")
     wanted = parser.parse_args()
@@ -272,9 +270,7 @@ def main() -> None:
                     rows.append(row)
                     # After each: a machine may be taken back in the middle.
                     replace_file(wanted.out, json.dumps(found, indent=1) + "\n")
-                    print(
-                        name, json.dumps({key: value for key, value in row.items() if key != "message"}), flush=True
-                    )
+                    print(name, json.dumps(_short(row)), flush=True)
         except CancelledError:
             print("the time is up", flush=True)
     wrong = [row["name"] for rows in found.values() for row in rows if not row["right"]]
