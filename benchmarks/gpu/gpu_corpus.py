@@ -31,6 +31,7 @@ from rich.table import Table
 from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import RESULTS, save
 from common.contract import Status, Verdict
+from common.file_replacement import replace_file
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
@@ -159,8 +160,9 @@ def _said(row: Row) -> Row:
 
 
 def _simulations(file: Path, workers: int) -> None:
-    """The simulator's verdicts on all honest kernels, as `--sim-from` takes them."""
-    cases, found = [*corpus.honest(), *corpus.suspicious()], {}
+    """The simulator's verdicts on all honest kernels, as `--sim-from` takes them; those that the file has are kept."""
+    found = json.loads(file.read_text()) if file.exists() else {}
+    cases = [case for case in (*corpus.honest(), *corpus.suspicious()) if case.name not in found]
     with (
         tempfile.TemporaryDirectory(prefix="assay-") as folder,
         _pool(workers, {"single": MachineSettings(Path(folder))}) as pool,
@@ -169,7 +171,7 @@ def _simulations(file: Path, workers: int) -> None:
         for future, name in futures.items():
             found[name] = future.result()
             print(f"{found[name]['seconds']:7.2f} s  {name:36} {found[name]['status']}", flush=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+            replace_file(file, json.dumps(found, indent=1) + "\n")
 
 
 def _earlier(file: Path | None) -> Iterator[Row]:
