@@ -60,7 +60,7 @@ def finished_from(
     Raises SandboxError for one that this machine was too busy to give its time.
     """
     code, reason = int(ended["exit"]), ended["reason"]
-    if reason == "wall" and ended["wall_s"] >= warden.longest_s(limits.wall_s):
+    if ended["too_busy"]:
         raise too_busy(ended["wall_s"], ended["waited_s"])
     own_signals = frozenset(map(int, ended["own_signals"]))
     by_limit = -code if -code in own_signals else None
