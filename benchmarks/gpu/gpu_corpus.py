@@ -160,7 +160,7 @@ def _said(row: Row) -> Row:
 
 
 def _simulations(file: Path, workers: int) -> None:
-    """The simulator's verdicts of all honest kernels, as `--sim-from` takes them; those in the file are kept."""
+    """The simulator's verdicts on all honest kernels, as `--sim-from` takes them; what the file has is kept."""
     found = json.loads(file.read_text()) if file.exists() else {}
     cases = [case for case in (*corpus.honest(), *corpus.suspicious()) if case.name not in found]
     with (

@@ -15,15 +15,16 @@ from evaluator.settings import MachineSettings
 
 
 @pytest.fixture(scope="session")
-def turns(tmp_path_factory):
-    """The folder of the turns that the referees of all processes of this test run take."""
+def shared(tmp_path_factory):
+    """A folder of all processes of this test run: what was compiled and learned, and the turns of their referees."""
     own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "turns"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "gpu"
+    for name in ("cache", "turns"):
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
-def _toolbox(jobs_per_runner, turns):
+def _toolbox(jobs_per_runner, shared):
     # A short path, because a socket's has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="assay-") as named:
         # Said to be one of two, since one alone takes no turns: a time that is taken beside the kernels of another
@@ -35,7 +36,8 @@ def _toolbox(jobs_per_runner, turns):
         made.__dict__["gpu"] = GpuReferee(gpu, settings)
         referees = settings.data_dir / "referees"
         referees.mkdir(mode=0o700)
-        (referees / f"{gpu.uuid}.turns").symlink_to(turns)
+        (referees / f"{gpu.uuid}.turns").symlink_to(shared / "turns")
+        (settings.data_dir / "cache").symlink_to(shared / "cache")
         pid = made.gpu.facts()["pid"]
         yield made
         with contextlib.suppress(ProcessLookupError):  # it ended by itself, since nobody came for so long
@@ -43,12 +45,12 @@ def _toolbox(jobs_per_runner, turns):
 
 
 @pytest.fixture(scope="session")
-def gpu_toolbox(turns):
+def gpu_toolbox(shared):
     """Each program in a context of its own."""
-    yield from _toolbox(1, turns)
+    yield from _toolbox(1, shared)
 
 
 @pytest.fixture(scope="session")
-def reusing_toolbox(turns):
+def reusing_toolbox(shared):
     """Many programs in one context, one after another."""
-    yield from _toolbox(32, turns)
+    yield from _toolbox(32, shared)
