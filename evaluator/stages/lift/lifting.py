@@ -15,6 +15,7 @@ from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, adds_to_memory, bind, call_values
+from evaluator.stages.lift.calls.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
@@ -28,7 +29,6 @@ from evaluator.stages.lift.host_program import (
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, record
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS, Recording, Refusal, ruling_of
-from evaluator.stages.lift.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.target_device import device_line, kernel_lines
 
 Scalars = Mapping[str, float]

@@ -23,13 +23,13 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, adds_to_memory
+from evaluator.stages.lift.calls.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.host_runs import RecordingSandbox
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.kernelbench.solution import reference_of
 from evaluator.stages.lift.lifting import Scalars, there
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
-from evaluator.stages.lift.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.triton.entry_points import MODEL, PythonEntry, bind_python, python_call
 from evaluator.stages.lift.triton.inside.models import REFERENCE
 from evaluator.stages.lift.triton.inside.record import SOURCE

@@ -9,9 +9,9 @@ from common.launch_plan import Copy, Fill, Launch
 from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.calls.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS, recording_of
-from evaluator.stages.lift.repeated_calls import RepeatedCalls
 
 RELU = find_problem("relu")
 PTX = """
@@ -201,6 +201,24 @@ def test_calls_on_memory_that_was_prepared_in_another_way_have_plans_of_their_ow
         ("first", "04"),
     ]
     assert plan(lambda number, x, y, at: [launch("make", at(KEPT)), launch("use", x, at(KEPT), y)]).others == ()
+
+
+def test_a_call_that_changes_memory_of_its_own_comes_behind_the_one_that_takes_turns_with_it():
+    """Buffers that differ in what was prepared: each call of the two has a plan."""
+
+    def each(number, x, y, at):
+        filled = [{"fill": at(one), "data": f"0{one}", "bytes": 64, "stream": 0} for one in (KEPT, MORE)]
+        return [*(filled if not number else []), launch("change", x, at(MORE if number % 2 else KEPT), y)]
+
+    found = plan(each, again=True)
+    assert [one.call for one in (found, *found.others)] == ["fourth", "third", "first"]
+    for one, kept in ((found, "0604"), (found.others[0], "0406")):
+        fills = {step.target: step.data for step in one.steps if isinstance(step, Fill)}
+        assert fills["scratch1"] + fills["scratch2"] == kept
+    assert [call[2] for call in told(found) if call[0] == "change"] == ["scratch1", "scratch2", "scratch1"]
+    assert [call[2] for call in told(found.others[0]) if call[0] == "change"] == ["scratch1", "scratch2", "scratch1"]
+    one_buffer = plan(lambda number, x, y, at: each(2 * min(number, 1), x, y, at), again=True)
+    assert [one.call for one in one_buffer.others] == ["first"]
 
 
 @pytest.mark.parametrize(
