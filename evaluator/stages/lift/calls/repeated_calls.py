@@ -18,7 +18,7 @@ behind one at other sizes, where that leaves it something else.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
 
 from common.contract import Status
 from common.launch_plan import MAX_RECORDED_STEPS, Copy, Fill, RecordedLaunchPlan, Step, Temporary
@@ -27,38 +27,41 @@ from evaluator.problems.problem import Problem
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.calls.call_kinds import ReadCall, kinds_of_later_calls
 from evaluator.stages.lift.calls.preparation import EarlierSteps, Preparation
+from evaluator.stages.lift.calls.process_calls import BEHIND, ProcessCalls
 from evaluator.stages.lift.calls.recorded_steps import PlanReader
 from evaluator.stages.lift.calls.returned import unstable
 from evaluator.stages.lift.calls.stand_ins import StandIns
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import ORDINALS, TENSORS_OF_CALLS, RecordedLaunch, Recording
 
-_BEHIND: Final = (1, 0)
-"""The sets of tensors of a call behind one at other sizes."""
+
+@dataclass(frozen=True)
+class CallForm:
+    """What all calls of one program at one set of sizes have in common."""
+
+    problem: Problem
+    entries: Sequence[Entry]
+    uses: MemoryUses
+    """Those of the entries."""
+    initial: Sequence[tuple[str, str]] = ()
+    """Before each call the second of two tensors is a copy of the first, or zeros where that has no name; these only
+    if the source `adds` to memory, or the first kernel that uses the output may look at it: to fill what is
+    overwritten would cost time."""
+    returned: Mapping[str, tuple[int, ...]] | None = None
+    """The shapes of outputs that the host code has to return."""
+    adds: bool = True
 
 
 class RepeatedCalls:
     """Both recordings of one process's calls. Everything raises LiftRefusedError where they are no plan."""
 
     def __init__(
-        self,
-        problem: Problem,
-        entries: Sequence[Entry],
-        uses: MemoryUses,
-        first: Recording,
-        second: Recording,
-        initial: Sequence[tuple[str, str]] = (),
-        returned: Mapping[str, tuple[int, ...]] | None = None,
-        adds: bool = True,
-        sets: Sequence[int] = TENSORS_OF_CALLS,
+        self, form: CallForm, first: Recording, second: Recording, sets: Sequence[int] = TENSORS_OF_CALLS
     ) -> None:
-        """`uses` are those of the entries. `initial`: before each call the second of two tensors is a copy of the
-        first, or zeros where that has no name; these only if the source `adds` to memory, or the first kernel that
-        uses the output may look at it: to fill what is overwritten would cost time. `returned`: the shapes of outputs
-        that the host code has to return. `sets`: which set of tensors each call has.
-        """
-        self.problem, self.entries, self.returned, self.sets = problem, entries, returned, sets
+        """`sets`: which set of tensors each call has."""
+        self.form, self.sets = form, sets
         self.first, self.second = first, second
+        problem = form.problem
         self.tensors = [*problem.inputs, *problem.outputs]
         begins = [one.first_step for one in first.calls]
         if len(begins) < len(sets) or len(first.buffers) < 2 * len(self.tensors):
@@ -68,15 +71,15 @@ class RepeatedCalls:
         if begins != sorted(begins) or begins[-1] > len(first.steps):
             raise unstable("its calls do not follow one another")
         self._last = len(sets) - 1
-        self._earlier = EarlierSteps(first, second, uses, len(self.tensors), sets[0])
+        self._earlier = EarlierSteps(first, second, form.uses, len(self.tensors), sets[0])
         self._read: dict[int, ReadCall] = {}
         self._preparations: dict[int, Preparation] = {}
         self._before: dict[int, list[Step]] = {}
         names = [tensor.name for tensor in self.tensors]
         self.initial = [
             Copy(source=source, target=target) if source else Fill(target=target)
-            for source, target in initial
-            if source or adds or self._earlier.looks_at(names.index(target))
+            for source, target in form.initial
+            if source or form.adds or self._earlier.looks_at(names.index(target))
         ]
 
     def plan(self, again: bool) -> RecordedLaunchPlan:
@@ -100,15 +103,37 @@ class RepeatedCalls:
                 plans[0] = first
         if not plans:
             return plan
-        more = tuple(one.model_copy(update={"call": ORDINALS[number]}) for number, one in plans.items())
-        return plan.model_copy(update={"call": ORDINALS[judged], "others": more})
+        more = tuple(one.model_copy(update={"call": _ordinal(number)}) for number, one in plans.items())
+        return plan.model_copy(update={"call": _ordinal(judged), "others": more})
+
+    def with_call_behind(
+        self, plan: RecordedLaunchPlan, process: ProcessCalls, first: Recording, second: Recording
+    ) -> RecordedLaunchPlan:
+        """The plan, with that of a call behind one at other sizes, where it does something else than any call here.
+
+        `first` and `second` are the recordings of the `process` of that call.
+        """
+        behind = RepeatedCalls(self.form, first, second, BEHIND)
+        if not behind._call(behind._last).own.steps:
+            raise behind._remembered(behind._last)
+        if any(behind._is_like(behind._last, self, number) for number in range(len(self.sets))):
+            return plan
+        # What the call before it leaves in memory that both change is of other sizes, and is not met here.
+        other = behind._plan(behind._last, again=False).model_copy(update={"prepared": 0, "call": process.said})
+        call = plan.call or _ordinal(self._last)
+        return plan.model_copy(update={"call": call, "others": (*plan.others, other)})
+
+    def _is_like(self, number: int, others: "RepeatedCalls", other: int) -> bool:
+        """Whether a call does what one of another process does, on memory that was prepared in the same way."""
+        alike = self._call(number).own == others._call(other).own
+        return alike and self._by_itself(number) == others._by_itself(other)
 
     def _call(self, number: int) -> ReadCall:
         if number not in self._read:
             many = len(self.tensors)
             first, second = (one.call(number, many, self.sets) for one in (self.first, self.second))
-            reader = PlanReader(self.problem, self.entries, first, second, self.initial)
-            self._read[number] = ReadCall(number, reader, self.returned)
+            reader = PlanReader(self.form.problem, self.form.entries, first, second, self.initial)
+            self._read[number] = ReadCall(number, reader, self.form.returned)
         return self._read[number]
 
     def _preparation(self, number: int) -> Preparation:
@@ -197,7 +222,7 @@ class RepeatedCalls:
         Then one like it comes behind one like that before it, and not behind itself. Raises LiftRefusedError
         where the last two calls take turns, and not all was prepared.
         """
-        if number == 0 or self.sets == _BEHIND:
+        if number == 0 or self.sets == BEHIND:
             return False
         uses = [self._earlier.kept_buffers(one) for one in (number - 1, number)]
         others = {held for pair in zip(*uses, strict=False) if pair[0] != pair[1] for held in pair}
@@ -213,7 +238,7 @@ class RepeatedCalls:
         return True
 
     def _stand_ins(self, call: ReadCall) -> StandIns:
-        taken = {*self.problem.parameter_names, *filter(None, call.reader.names)}
+        taken = {*self.form.problem.parameter_names, *filter(None, call.reader.names)}
         sizes_bytes = [one.bytes for one in call.reader.first.buffers[: len(self.tensors)]]
         return StandIns(self.tensors, sizes_bytes, taken)
 
@@ -221,7 +246,7 @@ class RepeatedCalls:
         """For a call that does nothing, though the first did something."""
         same = " and the same tensors as before" if self.sets[number] in self.sets[:number] else ""
         first = next((step for step in self.first.steps if isinstance(step, RecordedLaunch)), None)
-        names = {entry.symbol: entry.name.partition("(")[0] for entry in self.entries}
+        names = {entry.symbol: entry.name.partition("(")[0] for entry in self.form.entries}
         did = f"launches {names.get(first.kernel, first.kernel)}" if first else "fills and copies"
         gives = ""
         if (given := self.first.calls[number].returned) and any(
@@ -234,3 +259,7 @@ class RepeatedCalls:
             f"process, with new contents{same}, launches nothing{gives}.",
             "Compute the outputs anew at each call: the same addresses hold other inputs then.",
         )
+
+
+def _ordinal(number: int) -> str:
+    return f"{ORDINALS[number]} call"
