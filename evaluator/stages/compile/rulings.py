@@ -77,6 +77,8 @@ class FrontResult:
     entries: tuple[Entry, ...] = ()
     ptx: str = ""
     canonical_sha256: str = ""
+    host_object: bytes | None = None
+    """Of the same run of nvcc, where it was asked for and came about."""
 
     def packed(self) -> dict[str, bytes]:
         """As the cache holds it."""
@@ -86,7 +88,8 @@ class FrontResult:
             "entries": [dataclasses.asdict(entry) for entry in self.entries],
             "canonical_sha256": self.canonical_sha256,
         }
-        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
+        objects = {} if self.host_object is None else {"object": self.host_object}
+        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode(), **objects}
 
     @staticmethod
     def unpacked(entry: Mapping[str, bytes]) -> "FrontResult":
@@ -101,6 +104,7 @@ class FrontResult:
             ),
             entry["ptx"].decode(),
             facts["canonical_sha256"],
+            entry.get("object"),
         )
 
 

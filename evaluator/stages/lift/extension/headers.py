@@ -124,7 +124,7 @@ class HeaderNotCoveredError(Exception):
 
 def beside_of(text: str, flags: tuple[str, ...] = FLAGS) -> Beside:
     """`text` as it is compiled, with the headers beside it. Raises HeaderNotCoveredError."""
-    return Beside(_rewritten(text), {**_files(), _WANTS: _wanted(text).encode()}, flags)
+    return Beside(_rewritten(text), {**_files(), _WANTS: _wanted(text).encode()}, flags, with_host=True)
 
 
 @cache
