@@ -90,7 +90,7 @@ class Compiled:
     """Of the PTX text only: flags that only ptxas sees (`-maxrregcount`) are not in it."""
     cubin_sha256: str | None = None
     host_object: bytes | None = None
-    """The host's object file, where `Beside.with_host` asks for it and one run of nvcc makes both; None is no fault."""
+    """The host's object file, where `Beside.with_host` asks for it and one run of nvcc made both."""
 
 
 class _DoubtfulError(Exception):
@@ -358,9 +358,7 @@ class _Compilation:
             raise _DoubtfulError(front.packed())
         return front
 
-    def _nvcc_job(
-        self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...], output: str = _PTX
-    ) -> Job:
+    def _nvcc_job(self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...], output: str = _PTX) -> Job:
         toolchain = self.toolchain
         return Job(
             argv=(str(toolchain.nvcc), *flags, "-ccbin", str(toolchain.host_compiler), "-o", output, SOURCE_NAME),
