@@ -7,9 +7,7 @@ no new cubin.
 """
 
 import dataclasses
-import functools
 import hashlib
-import os
 import re
 import shutil
 import signal
@@ -20,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Settings, Severity
-from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Program
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
@@ -44,6 +41,7 @@ from evaluator.stages.compile.rulings import (
     MAX_KERNELS,
     FrontResult,
     first_error,
+    foreign_include,
     image_too_large,
     no_kernel,
     ruling,
@@ -280,7 +278,8 @@ class _Compilation:
                 self._nvcc_job(text, (*self.flags, "-Xcompiler", f"-MD,-MF,{_INCLUDES}"), (_PTX, _INCLUDES))
             )
             debug = debug_run.result() if debug_run else None
-        foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
+        own = {SOURCE_NAME, *beside.files}
+        foreign = foreign_include(run.files.get(_INCLUDES, b""), self.source, own, self.toolchain.headers)
         if foreign is not None:
             return self._lasting(FrontResult(foreign, ()), run)
         stderr = run.stderr.decode(errors="replace")
@@ -381,34 +380,6 @@ class _Compilation:
         run = until_it_tells(lambda: run_compiler(self.sandbox, limited, self.toolchain))
         self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
         return run
-
-    def _foreign_include(self, listed: bytes) -> Ruling | None:
-        """A ruling if the compiler read a file that neither the submission nor the toolchain brought.
-
-        In a sandbox that hides the machine's files there are none; where it does not, they are treated as missing, so
-        that a source meets the same end everywhere and learns nothing from it.
-        """
-        _, _, names = listed.decode(errors="surrogateescape").partition(":")
-        folders = tuple(f"{folder}{os.sep}" for folder in self.toolchain.headers)
-        for name in re.findall(r"(?:\\\s|[^\s\\])+", names.replace("\\\n", " ")):
-            path = re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
-            own = path == SOURCE_NAME or (self.beside is not None and path in self.beside.files)
-            if not own and not _real_path(path).startswith(folders):
-                return self._missing_include(path)
-        return None
-
-    def _missing_include(self, path: str) -> Ruling:
-        lines = enumerate(lines_of(self.source), 1)
-        line = next((number for number, text in lines if "include" in text and path in text), None)
-        error = Diagnostic(
-            file=SOURCE_NAME if line else None,
-            line=line,
-            column=None,
-            severity=Severity.ERROR,
-            code=None,
-            text=f"{path if line else 'an included file'}: No such file or directory",
-        )
-        return first_error([error], self.source)
 
     def _compile_error(self, told: tuple[Diagnostic, ...], crashed: str) -> Ruling:
         errors = [one for one in told if one.severity is Severity.ERROR]
@@ -521,8 +492,3 @@ class _Compilation:
                 f"{said or run.limit_hit or f'exit code {run.exit_code}, signal {run.signal}'}",
                 "run `assay doctor`",
             )
-
-
-@functools.lru_cache(maxsize=4096)
-def _real_path(path: str) -> str:
-    return os.path.realpath(path) if os.path.isabs(path) else ""
