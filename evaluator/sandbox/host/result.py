@@ -42,7 +42,7 @@ def too_busy(wall_s: float, waited_s: float) -> SandboxError:
     """The fault where nothing can be said about a program, because it hardly ran."""
     return SandboxError(
         f"This machine is too busy: a job stood in line for a processor for {waited_s:.1f} of {wall_s:.1f} s.",
-        "Use fewer workers, or leave the machine to them.",
+        "Try again when less runs on it; a service needs fewer workers.",
     )
 
 

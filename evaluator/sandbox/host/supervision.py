@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from common.file_lock import lock_unless_held
 from evaluator.errors import JobKilledError, SandboxError, StorageError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
@@ -97,8 +98,8 @@ class WorkFolders:
                     continue
                 descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    warden.remove_folder(str(folder))
+                    if lock_unless_held(descriptor):
+                        warden.remove_folder(str(folder))
                 finally:
                     os.close(descriptor)
 

@@ -111,6 +111,8 @@ class HostBuild:
     toolchain: Toolchain
     sandbox: Sandbox
     cache: Cache
+    compiled: bytes | None = None
+    """The object file, where the kernels' compilation has made it already."""
     spent_s: float = 0.0
     """Of the time to compile."""
 
@@ -179,7 +181,7 @@ class HostBuild:
 
     def _made(self, text: bytes, recorder: Mapping[str, bytes]) -> Mapping[str, bytes]:
         try:
-            host = self._linked(self._compiled(text), recorder)
+            host = self._linked(self.compiled or self._compiled(text), recorder)
             return {"host": host, "signature": self._signature(host, recorder["runs"])}
         except LiftRefusedError as refusal:
             ruling = refusal.ruling
