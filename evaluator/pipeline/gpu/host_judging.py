@@ -22,7 +22,7 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.entry_points import bind_python, python_entry
 from evaluator.stages.time.measurement import Baseline
 from evaluator.stages.time.roofline import Roofline, precision_of
-from evaluator.stages.verify.trials import asked_sizes, plan_trials, too_large
+from evaluator.stages.verify.trials import asked_sizes, trials_and_left_out
 from evaluator.stages.verify.verification import verify
 from evaluator.stages.verify.verified import Verified
 
@@ -43,7 +43,7 @@ def judge_host(
     """
     settings, problem = request.settings, request.problem
     generator = Seed(request.secret).generator()
-    trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
+    trials, left_out = trials_and_left_out(problem, settings, generator, timed_too=settings.timing)
     rng = make_rng(int(generator.integers(1 << 62)))
     clock = Stopwatch()
     plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
@@ -59,7 +59,6 @@ def judge_host(
         profiled_alone = settings.timing or decides
         coverage = _UNPROFILED
         try:
-            left_out = too_large(problem, settings, Seed(request.secret).generator())
             verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
             verified = in_words_of_host_code(verified.warned_of_what_hardly_tells())
             clock.lap("verify")
