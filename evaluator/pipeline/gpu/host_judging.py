@@ -54,18 +54,28 @@ def judge_host(
         runtime.open(program, compared, foreign=bool(problem.origin), given=_given_outputs(request)) as session,
     ):
         clock.lap("process")
+        # Alone where a verdict or a reward goes by it; elsewhere all others would wait seconds for a profile.
+        decides = settings.min_coverage is not None or settings.reward == "coverage"
+        profiled_alone = settings.timing or decides
+        coverage = _UNPROFILED
         try:
             verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
             verified = in_words_of_host_code(verified.warned_of_what_hardly_tells())
+            clock.lap("verify")
+            if verified.ruling is None and not profiled_alone:
+                progress(Progress(Phase.PROFILE))
+                coverage = _covered(session, request)
+                clock.lap("profile")
         finally:
             # For timing, and for clearing what memory is free afterwards, the device must be nobody else's.
             turn.alone()
-        clock.lap("verify")
+        clock.lap("turn")
         if verified.ruling is not None:
             return HostResult(verified, verified.ruling, session.entry, phases_s=clock.laps_s)
-        progress(Progress(Phase.PROFILE))
-        coverage = _covered(session, request)
-        clock.lap("profile")
+        if profiled_alone:
+            progress(Progress(Phase.PROFILE))
+            coverage = _covered(session, request)
+            clock.lap("profile")
         ruling = ruling_on_coverage(coverage, settings.min_coverage)
         found = HostResult(verified, ruling, session.entry, coverage=coverage.share, libraries=coverage.libraries)
         if ruling is None and compared is None and settings.timing:

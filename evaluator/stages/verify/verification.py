@@ -93,7 +93,7 @@ def _in_other_calls(
         passed = examination.trials.pop()
         ruling = _judged(examination, trial, other, beyond)
         if ruling is not None:
-            message = f"In its {other.call} call in one process, which does other things than its {sized_plan.call}. "
+            message = f"In its {other.call} in one process, which does other things than its {sized_plan.call}. "
             return replace(ruling, message=message + ruling.message)
         examination.trials[-1] = passed
     return None
