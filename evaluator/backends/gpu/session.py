@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -21,19 +21,18 @@ from common.demangled import without_parameters
 from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.faults import fault_of
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
+from evaluator.backends.gpu.run_memory import RunMemory
 from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
-from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
-from evaluator.backends.session import KernelLaunch, Looked, PlanRun, Program, RunOutcome, UnsupportedError, Wanted
+from evaluator.backends.gpu.tensors import synchronize
+from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, UnsupportedError
 from evaluator.errors import GpuError
-from evaluator.problems.arrays import as_elements, to_numpy
+from evaluator.problems.arrays import to_numpy
 
 _CANARY_COUNT: Final = 1 << 16
 _SLACK_S: Final = 0.5
 """How much longer than its time limit a run may take until its runner is ended: waking, flushing, answering."""
 
 
-_EACH_BYTE: Final = 0x0101010101010101
-"""Times a byte: a word of it."""
 _FLUSH_L2_TIMES: Final = 3
 _MIN_L2_BYTES: Final = 16 << 20
 
@@ -221,9 +220,9 @@ class GpuSession:
     def __init__(
         self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
     ) -> None:
-        self._runtime, self._runner, self._slot = runtime, runner, slot
-        self._checks = runtime.checks
-        self.looks = self._checks is not None
+        self._runtime, self._runner = runtime, runner
+        self._memory = RunMemory(slot.memory, runtime.checks)
+        self.looks = runtime.checks is not None
         self._entries = {entry.symbol: entry for entry in program.entries}
         self._prints = re.search(r"\bvprintf\b", program.ptx) is not None
         # What outlives a program on a device beside its memory: the heap, and the stack's and the printer's buffers.
@@ -236,15 +235,6 @@ class GpuSession:
         self._plans: dict[object, tuple[int, Layout]] = {}
         self._layouts: dict[object, Layout] = {}
         """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
-        self._guarded: Layout | None = None
-        """The layout whose guards are known to be whole: they need not be written again."""
-        self._last: Layout | None = None
-        """The layout of the run before, whose temporaries a run may find as they were left."""
-        # Guards repeat this word. Nobody outside the referee knows it, so nobody can write over it unseen.
-        word = secrets.token_bytes(8)
-        self._word_number = int.from_bytes(word, "little")
-        self._word = on_device(np.frombuffer(word, np.uint8), slot.memory.content)
-        self._word_as_int = as_words(self._word)
         image = os.memfd_create("image")
         try:
             os.write(image, program.cubin)
@@ -280,12 +270,11 @@ class GpuSession:
             return RunOutcome({}, self._unloadable)
         plan, where, awaited = self._plan(run)
         if run.steps:
-            self._write(run, where)
+            self._memory.write(run, where)
         else:
             # A plan that does nothing leaves the memory as it is, and what earlier launches did to its guards. But
             # the referee does something on the GPU, as before every launch: then the runner waits for its turn.
-            self._word.clone()
-            synchronize(self._word)
+            self._memory.occupy()
         if awaited:
             try:
                 self._runner.answer("plan")
@@ -330,9 +319,9 @@ class GpuSession:
             return outcome
         if run.wanted is not None and wanted is None:
             wanted = run.wanted()
-        contents, looked = self._looked(run, where, wanted)
+        contents, looked = self._memory.looked(run, where, wanted)
         if looked is None:
-            return replace(outcome, contents=self._taken_over(run, where), fault=self._trespass(where))
+            return replace(outcome, contents=self._memory.taken_over(run, where), fault=self._memory.trespass(where))
         return replace(outcome, contents=contents, looked=looked)
 
     def _plan(self, run: PlanRun) -> tuple[int, Layout, bool]:
@@ -344,143 +333,14 @@ class GpuSession:
         key = (buffers, run.steps)
         new = key not in self._plans
         if new:
-            where = self._layouts.setdefault(buffers, layout(run.buffers, self._slot.memory.size_bytes))
-            if where.size_bytes > self._slot.memory.size_bytes:
+            where = self._layouts.setdefault(buffers, layout(run.buffers, self._memory.size_bytes))
+            if where.size_bytes > self._memory.size_bytes:
                 raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
             number = len(self._plans)
             steps = [step_order(step, where, self._entries) for step in run.steps]
             self._runner.tell({"order": "plan", "id": number, "steps": steps})
             self._plans[key] = (number, where)
         return (*self._plans[key], new)
-
-    def _write(self, run: PlanRun, where: Layout) -> None:
-        content = self._slot.memory.content
-        if self._checks is not None:
-            self._checks.write(self._stretches(run, where))
-            self._guarded = self._last = where
-            synchronize(content)
-            return
-        if where is not self._guarded:
-            for start, end in where.guards():
-                odd = min(-start % 8, end - start)
-                if odd:
-                    content[start : start + odd] = self._word[start % 8 : start % 8 + odd]
-                as_words(content[start + odd : end]).copy_(self._word_as_int)
-            self._guarded = where
-        for buffer, place in zip(run.buffers, where.places, strict=True):
-            target = content[place.offset : place.end]
-            if buffer.content is not None:
-                target.copy_(buffer.content.reshape(-1).view(target.dtype))
-            elif buffer.role == "output" or run.poison_elsewhere is None:
-                target.fill_(run.poison)
-            elif not (run.keeps and where is self._last):
-                target.fill_(run.poison_elsewhere)
-        self._last = where
-        synchronize(content)
-
-    def _stretches(self, run: PlanRun, where: Layout) -> list[checks.Stretch]:
-        """What `_write` does, for device code of ours."""
-        content = self._slot.memory.content
-        wanted = []
-        if where is not self._guarded:
-            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in where.guards()]
-        for buffer, place in zip(run.buffers, where.places, strict=True):
-            target = content[place.offset : place.end]
-            if buffer.content is not None:
-                given = buffer.content.reshape(-1).view(target.dtype)
-                wanted.append(checks.Stretch.copy(target, given.to(target.device)))
-            elif buffer.role == "output" or run.poison_elsewhere is None:
-                wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
-            elif not (run.keeps and where is self._last):
-                wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
-        return wanted
-
-    def _looked(self, run: PlanRun, where: Layout, wanted: Wanted | None) -> tuple[dict[str, Any], Looked | None]:
-        """What memory holds, and what device code of ours saw of it; nothing where others have to look.
-
-        That is also where something was written outside of the buffers: array code says what.
-        """
-        content, guards = self._slot.memory.content, where.guards()
-        memory = {place.name: content[place.offset : place.end] for place in where.places}
-        inputs = [buffer for buffer in run.buffers if buffer.role == "input"]
-        outputs = [buffer for buffer in run.buffers if buffer.role == "output"]
-        asked = len(guards) + len(inputs) + 3 * len(outputs)
-        if self._checks is None or not self._checks.can_look(asked, len(outputs)):
-            return {}, None
-        contents = {buffer.name: memory[buffer.name] for buffer in inputs}
-        contents |= {buffer.name: empty_like(memory[buffer.name]) for buffer in outputs}
-        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
-        stretches += [
-            checks.Stretch.same(memory[one.name], one.content.reshape(-1).view(content.dtype).to(content.device))
-            for one in inputs
-            if one.content is not None
-        ]
-        kept = len(stretches)
-        stretches += [checks.Stretch.poisoned(memory[one.name], run.poison, one.item_bytes) for one in outputs]
-        clean = len(stretches)
-        if run.same_as is not None:
-            earlier = {name: array.reshape(-1).view(content.dtype) for name, array in run.same_as.items()}
-            stretches += [checks.Stretch.same(memory[one.name], earlier[one.name]) for one in outputs]
-        alike = len(stretches)
-        stretches += [checks.Stretch.copy(contents[one.name], memory[one.name]) for one in outputs]
-        compared = {}
-        if wanted is not None:
-            compared = {
-                name: checks.Compared(as_elements(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
-                for name, expected in wanted.expected.items()
-            }
-        found, worst = self._checks.look(stretches, compared)
-        if any(found[: len(guards)]):
-            return {}, None
-        return contents, Looked(
-            inputs_kept=not any(found[len(guards) : kept]),
-            poisoned=any(found[kept:clean]),
-            worst=worst if wanted is not None else None,
-            same=None if run.same_as is None else not any(found[clean:alike]),
-        )
-
-    def _taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
-        content = self._slot.memory.content
-        memory = {place.name: content[place.offset : place.end] for place in where.places}
-        return {
-            # Inputs stay where they are: they are looked at before the next run, and a baseline reads them there.
-            buffer.name: memory[buffer.name].clone() if buffer.role == "output" else memory[buffer.name]
-            for buffer in run.buffers
-            if buffer.role != "temporary"
-        }
-
-    def _trespass(self, where: Layout) -> Fault | None:
-        """What was written outside of the buffers, if anything."""
-        content = self._slot.memory.content
-        guards = where.guards()
-        changed, owners = [], []
-        for guard in guards:
-            start, end = guard
-            odd = min(-start % 8, end - start)
-            if odd:
-                changed.append(content[start : start + odd] != self._word[start % 8 : start % 8 + odd])
-                owners.append(guard)
-            changed.append(as_words(content[start + odd : end]) != self._word_as_int)
-            owners.append(guard)
-        hit = {guard for guard, flag in zip(owners, any_true(changed), strict=True) if flag}
-        for start, end in guards:
-            if (start, end) not in hit:
-                continue
-            self._guarded = None
-            whole = self._word.repeat((end - start) // 8 + 2)[start % 8 : start % 8 + end - start]
-            bytes_hit = (content[start:end] != whole).nonzero()
-            first, last = start + int(bytes_hit[0]), start + int(bytes_hit[-1])
-            # The guard lies between two buffers: whichever is nearer to what was hit was probably meant.
-            offset = min((first, last), key=where.distance)
-            place, element = where.nearest(offset)
-            beyond = "before its start" if element < 0 else "past its end"
-            return Fault(
-                kind="out_of_bounds",
-                message=f"{place.name}[{element}] was written, {beyond}",
-                buffer=place.name,
-                element=element,
-            )
-        return None
 
     def _die(self) -> None:
         self._alive = False

@@ -15,7 +15,7 @@ from stand_in import StandInServices, program, relu_plan
 from common.contract import Settings, Status
 from common.launch_plan import Fill, RecordedLaunchPlan
 from common.wire import DType
-from evaluator.backends.gpu import session as session_module
+from evaluator.backends.gpu import run_memory
 from evaluator.backends.gpu.checks import DeviceChecks
 from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
@@ -204,7 +204,7 @@ def test_a_session_with_its_own_code_looks_at_everything_at_once(looking, deed, 
 def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monkeypatch):
     """Before the launch, so that another process finds its memory written, and after it, to know what was seen."""
     waits, asked = [], []
-    monkeypatch.setattr(session_module, "synchronize", waits.append)
+    monkeypatch.setattr(run_memory, "synchronize", waits.append)
     x = contents()
     with opened(looking, "relu") as session:
         session.run(wanting(x, x.clamp(min=0)))  # the runner is also told of the plan
@@ -300,7 +300,7 @@ def test_a_runner_serves_as_many_jobs_as_allowed_and_none_after_doubt(place):
 
 def test_memory_grows_with_the_plan(runtime):
     with runtime.open(program("relu"), False, 200 << 20) as session:
-        assert session._slot.memory.size_bytes >= 200 << 20
+        assert session._memory.size_bytes >= 200 << 20
         assert session.run(relu_run(contents())).fault is None
 
 
@@ -362,8 +362,8 @@ NEGATIVE = SimpleNamespace(name="negative", draw=lambda rng, sizes: {"x": -conte
 def test_each_call_that_does_something_else_is_judged(runtime):
     made = program("relu")
     plan = relu_plan(made)
-    right = RecordedPlan(RecordedLaunchPlan(steps=plan.plan.steps), plan.calls, call="second")
-    wrong = RecordedPlan(RecordedLaunchPlan(steps=(Fill(target="y"),)), {}, call="third")
+    right = RecordedPlan(RecordedLaunchPlan(steps=plan.plan.steps), plan.calls, call="second call")
+    wrong = RecordedPlan(RecordedLaunchPlan(steps=(Fill(target="y"),)), {}, call="third call")
     trial = PlannedTrial({"n": N}, plan.problem.distributions[0], plan.problem.tolerance, False)
     for others in ((right,), (right, wrong)):
         one = replace(right, others=others)

@@ -1,0 +1,173 @@
+"""Memory that referee and runner share during one session: what is written there before a run, and found after it.
+
+Around and between the buffers lie guards, which repeat a word that nobody outside the referee knows.
+"""
+
+import secrets
+from typing import Any, Final
+
+import numpy as np
+
+from common.contract import Fault
+from evaluator.backends.gpu import checks
+from evaluator.backends.gpu.shared_memory import Layout, Memory
+from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
+from evaluator.backends.session import Looked, PlanRun, Wanted
+from evaluator.problems.arrays import as_elements
+
+_EACH_BYTE: Final = 0x0101010101010101
+"""Times a byte: a word of it."""
+
+
+class RunMemory:
+    """The referee's side of one session's memory."""
+
+    def __init__(self, memory: Memory, own_checks: checks.DeviceChecks | None) -> None:
+        """`own_checks`: device code of ours that writes and looks; without it, array code does."""
+        self._content, self._checks = memory.content, own_checks
+        self.size_bytes = memory.size_bytes
+        self._guarded: Layout | None = None
+        """The layout whose guards are known to be whole: they need not be written again."""
+        self._last: Layout | None = None
+        """The layout of the run before, whose temporaries a run may find as they were left."""
+        # Nobody outside the referee knows it, so nobody can write over it unseen.
+        word = secrets.token_bytes(8)
+        self._word_number = int.from_bytes(word, "little")
+        self._word = on_device(np.frombuffer(word, np.uint8), self._content)
+        self._word_as_int = as_words(self._word)
+
+    def occupy(self) -> None:
+        """Do something on the GPU, and wait for it."""
+        self._word.clone()
+        synchronize(self._word)
+
+    def write(self, run: PlanRun, where: Layout) -> None:
+        """Give a run its contents, poison, and guards that are whole."""
+        content = self._content
+        if self._checks is not None:
+            self._checks.write(self._stretches(run, where))
+            self._guarded = self._last = where
+            synchronize(content)
+            return
+        if where is not self._guarded:
+            for start, end in where.guards():
+                odd = min(-start % 8, end - start)
+                if odd:
+                    content[start : start + odd] = self._word[start % 8 : start % 8 + odd]
+                as_words(content[start + odd : end]).copy_(self._word_as_int)
+            self._guarded = where
+        for buffer, place in zip(run.buffers, where.places, strict=True):
+            target = content[place.offset : place.end]
+            if buffer.content is not None:
+                target.copy_(buffer.content.reshape(-1).view(target.dtype))
+            elif buffer.role == "output" or run.poison_elsewhere is None:
+                target.fill_(run.poison)
+            elif not (run.keeps and where is self._last):
+                target.fill_(run.poison_elsewhere)
+        self._last = where
+        synchronize(content)
+
+    def _stretches(self, run: PlanRun, where: Layout) -> list[checks.Stretch]:
+        """What `write` does, for device code of ours."""
+        content = self._content
+        wanted = []
+        if where is not self._guarded:
+            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in where.guards()]
+        for buffer, place in zip(run.buffers, where.places, strict=True):
+            target = content[place.offset : place.end]
+            if buffer.content is not None:
+                given = buffer.content.reshape(-1).view(target.dtype)
+                wanted.append(checks.Stretch.copy(target, given.to(target.device)))
+            elif buffer.role == "output" or run.poison_elsewhere is None:
+                wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
+            elif not (run.keeps and where is self._last):
+                wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
+        return wanted
+
+    def looked(self, run: PlanRun, where: Layout, wanted: Wanted | None) -> tuple[dict[str, Any], Looked | None]:
+        """What memory holds, and what device code of ours saw of it; nothing where others have to look.
+
+        That is also where something was written outside of the buffers: array code says what.
+        """
+        content, guards = self._content, where.guards()
+        memory = {place.name: content[place.offset : place.end] for place in where.places}
+        inputs = [buffer for buffer in run.buffers if buffer.role == "input"]
+        outputs = [buffer for buffer in run.buffers if buffer.role == "output"]
+        asked = len(guards) + len(inputs) + 3 * len(outputs)
+        if self._checks is None or not self._checks.can_look(asked, len(outputs)):
+            return {}, None
+        contents = {buffer.name: memory[buffer.name] for buffer in inputs}
+        contents |= {buffer.name: empty_like(memory[buffer.name]) for buffer in outputs}
+        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
+        stretches += [
+            checks.Stretch.same(memory[one.name], one.content.reshape(-1).view(content.dtype).to(content.device))
+            for one in inputs
+            if one.content is not None
+        ]
+        kept = len(stretches)
+        stretches += [checks.Stretch.poisoned(memory[one.name], run.poison, one.item_bytes) for one in outputs]
+        clean = len(stretches)
+        if run.same_as is not None:
+            earlier = {name: array.reshape(-1).view(content.dtype) for name, array in run.same_as.items()}
+            stretches += [checks.Stretch.same(memory[one.name], earlier[one.name]) for one in outputs]
+        alike = len(stretches)
+        stretches += [checks.Stretch.copy(contents[one.name], memory[one.name]) for one in outputs]
+        compared = {}
+        if wanted is not None:
+            compared = {
+                name: checks.Compared(as_elements(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
+                for name, expected in wanted.expected.items()
+            }
+        found, worst = self._checks.look(stretches, compared)
+        if any(found[: len(guards)]):
+            return {}, None
+        return contents, Looked(
+            inputs_kept=not any(found[len(guards) : kept]),
+            poisoned=any(found[kept:clean]),
+            worst=worst if wanted is not None else None,
+            same=None if run.same_as is None else not any(found[clean:alike]),
+        )
+
+    def taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
+        """What memory holds, as array code takes it."""
+        content = self._content
+        memory = {place.name: content[place.offset : place.end] for place in where.places}
+        return {
+            # Inputs stay where they are: they are looked at before the next run, and a baseline reads them there.
+            buffer.name: memory[buffer.name].clone() if buffer.role == "output" else memory[buffer.name]
+            for buffer in run.buffers
+            if buffer.role != "temporary"
+        }
+
+    def trespass(self, where: Layout) -> Fault | None:
+        """What was written outside of the buffers, if anything."""
+        content = self._content
+        guards = where.guards()
+        changed, owners = [], []
+        for guard in guards:
+            start, end = guard
+            odd = min(-start % 8, end - start)
+            if odd:
+                changed.append(content[start : start + odd] != self._word[start % 8 : start % 8 + odd])
+                owners.append(guard)
+            changed.append(as_words(content[start + odd : end]) != self._word_as_int)
+            owners.append(guard)
+        hit = {guard for guard, flag in zip(owners, any_true(changed), strict=True) if flag}
+        for start, end in guards:
+            if (start, end) not in hit:
+                continue
+            self._guarded = None
+            whole = self._word.repeat((end - start) // 8 + 2)[start % 8 : start % 8 + end - start]
+            bytes_hit = (content[start:end] != whole).nonzero()
+            first, last = start + int(bytes_hit[0]), start + int(bytes_hit[-1])
+            # The guard lies between two buffers: whichever is nearer to what was hit was probably meant.
+            offset = min((first, last), key=where.distance)
+            place, element = where.nearest(offset)
+            beyond = "before its start" if element < 0 else "past its end"
+            return Fault(
+                kind="out_of_bounds",
+                message=f"{place.name}[{element}] was written, {beyond}",
+                buffer=place.name,
+                element=element,
+            )
+        return None
