@@ -26,7 +26,7 @@ from evaluator.backends.session import Entry
 from evaluator.problems.problem import Problem
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.calls.call_kinds import ReadCall, kinds_of_later_calls
-from evaluator.stages.lift.calls.preparation import EarlierSteps, EarlierPreparation
+from evaluator.stages.lift.calls.preparation import EarlierPreparation, EarlierSteps
 from evaluator.stages.lift.calls.process_calls import BEHIND, ProcessCalls
 from evaluator.stages.lift.calls.recorded_steps import PlanReader
 from evaluator.stages.lift.calls.returned import unstable
