@@ -170,8 +170,8 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) ->
     def lifted() -> None:
         beside = code.for_kernels
         given = (Settings(), _ARCH, toolbox.toolchain, sandbox, fresh)
-        compile_source(source, *given, beside)
-        HostBuild(source, code.form, *given).program()
+        compiled = compile_source(source, *given, beside)
+        HostBuild(source, code.form, *given, compiled.host_object).program()
 
     # The recorder is made once for each toolchain, and stays.
     HostBuild(source, code.form, Settings(), _ARCH, toolbox.toolchain, toolbox.sandbox, fresh)._recorder()

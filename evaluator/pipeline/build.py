@@ -221,6 +221,7 @@ def _lifted(
         toolbox.sandbox,
         cache,
         [sizes for sizes, _ in public_points(submitted)],
+        compiled.host_object,
     )
     if not isinstance(lifted, Lifted):
         # A verdict whose host code did not compile cannot say that the compiler took all of it.

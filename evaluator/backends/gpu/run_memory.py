@@ -1,6 +1,8 @@
-"""Memory that referee and runner share during one session: what is written there before a run, and found after it.
+"""Memory that referee and runner share, on the referee's side: what a run begins with, and what is left of it.
 
-Around and between the buffers lie guards, which repeat a word that nobody outside the referee knows.
+With device code of our own (`checks`) the next run's contents can be written by the same wait as a run is looked at:
+the device does so only where the guards are whole and the inputs are what they were, so that nothing is overwritten
+that somebody has to look at.
 """
 
 import secrets
@@ -10,9 +12,10 @@ import numpy as np
 
 from common.contract import Fault
 from evaluator.backends.gpu import checks
-from evaluator.backends.gpu.shared_memory import Layout, Memory
+from evaluator.backends.gpu.shared_memory import Layout, Memory, layout
 from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
 from evaluator.backends.session import Looked, PlanRun, Wanted
+from evaluator.errors import GpuError
 from evaluator.problems.arrays import as_elements
 
 _EACH_BYTE: Final = 0x0101010101010101
@@ -20,30 +23,51 @@ _EACH_BYTE: Final = 0x0101010101010101
 
 
 class RunMemory:
-    """The referee's side of one session's memory."""
+    """The memory of one program's runs."""
 
     def __init__(self, memory: Memory, own_checks: checks.DeviceChecks | None) -> None:
-        """`own_checks`: device code of ours that writes and looks; without it, array code does."""
-        self._content, self._checks = memory.content, own_checks
-        self.size_bytes = memory.size_bytes
+        self._memory, self._checks = memory, own_checks
+        self._layouts: dict[object, Layout] = {}
+        """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
         self._guarded: Layout | None = None
         """The layout whose guards are known to be whole: they need not be written again."""
         self._last: Layout | None = None
         """The layout of the run before, whose temporaries a run may find as they were left."""
-        # Nobody outside the referee knows it, so nobody can write over it unseen.
+        self._written: PlanRun | None = None
+        """The run whose contents are there already."""
+        # Guards repeat this word. Nobody outside the referee knows it, so nobody can write over it unseen.
         word = secrets.token_bytes(8)
         self._word_number = int.from_bytes(word, "little")
-        self._word = on_device(np.frombuffer(word, np.uint8), self._content)
+        self._word = on_device(np.frombuffer(word, np.uint8), memory.content)
         self._word_as_int = as_words(self._word)
 
-    def occupy(self) -> None:
-        """Do something on the GPU, and wait for it."""
+    def layout(self, run: PlanRun) -> Layout:
+        """Where the buffers of a run are. Raises GpuError where there is no room for them."""
+        buffers = tuple((b.name, b.size_bytes) for b in run.buffers)
+        where = self._layouts.setdefault(buffers, layout(run.buffers, self._memory.size_bytes))
+        if where.size_bytes > self._memory.size_bytes:
+            raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
+        return where
+
+    def leave(self) -> None:
+        """Before a plan that does nothing: memory stays as it is, and what earlier launches did to its guards too.
+
+        But the referee does something on the GPU, as before every launch: then the runner waits for its turn.
+        """
         self._word.clone()
         synchronize(self._word)
 
     def write(self, run: PlanRun, where: Layout) -> None:
-        """Give a run its contents, poison, and guards that are whole."""
-        content = self._content
+        """Have memory hold what the run begins with, unless it does, and wait until it is there."""
+        written, self._written = self._written, None
+        if written is not None:
+            if _begin_alike(written, run):
+                return
+            self._last = None  # what was written is not what a run has left
+        self._write(run, where)
+
+    def _write(self, run: PlanRun, where: Layout) -> None:
+        content = self._memory.content
         if self._checks is not None:
             self._checks.write(self._stretches(run, where))
             self._guarded = self._last = where
@@ -68,11 +92,12 @@ class RunMemory:
         synchronize(content)
 
     def _stretches(self, run: PlanRun, where: Layout) -> list[checks.Stretch]:
-        """What `write` does, for device code of ours."""
-        content = self._content
+        """What `_write` does, for device code of ours."""
+        content = self._memory.content
         wanted = []
         if where is not self._guarded:
-            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in where.guards()]
+            anew = where.guards_beyond(self._guarded)
+            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in anew]
         for buffer, place in zip(run.buffers, where.places, strict=True):
             target = content[place.offset : place.end]
             if buffer.content is not None:
@@ -84,12 +109,15 @@ class RunMemory:
                 wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
         return wanted
 
-    def looked(self, run: PlanRun, where: Layout, wanted: Wanted | None) -> tuple[dict[str, Any], Looked | None]:
+    def look(
+        self, run: PlanRun, where: Layout, wanted: Wanted | None, following: PlanRun | None
+    ) -> tuple[dict[str, Any], Looked | None]:
         """What memory holds, and what device code of ours saw of it; nothing where others have to look.
 
-        That is also where something was written outside of the buffers: array code says what.
+        That is also where something was written outside of the buffers: array code says what. Where that is not so
+        and the inputs are what they were, there is nothing left to be looked at, so `following` can be written.
         """
-        content, guards = self._content, where.guards()
+        content, guards = self._memory.content, where.guards()
         memory = {place.name: content[place.offset : place.end] for place in where.places}
         inputs = [buffer for buffer in run.buffers if buffer.role == "input"]
         outputs = [buffer for buffer in run.buffers if buffer.role == "output"]
@@ -118,7 +146,11 @@ class RunMemory:
                 name: checks.Compared(as_elements(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
                 for name, expected in wanted.expected.items()
             }
-        found, worst = self._checks.look(stretches, compared)
+        elsewhere = where if following is None else self.layout(following)
+        then = [] if following is None else self._stretches(following, elsewhere)
+        found, worst = self._checks.look(stretches, compared, then, kept)
+        if following is not None and not any(found[:kept]):
+            self._written, self._guarded, self._last = following, elsewhere, elsewhere
         if any(found[: len(guards)]):
             return {}, None
         return contents, Looked(
@@ -129,8 +161,8 @@ class RunMemory:
         )
 
     def taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
-        """What memory holds, as array code takes it."""
-        content = self._content
+        """The bytes of inputs and outputs after a run, where nothing was looked at yet."""
+        content = self._memory.content
         memory = {place.name: content[place.offset : place.end] for place in where.places}
         return {
             # Inputs stay where they are: they are looked at before the next run, and a baseline reads them there.
@@ -141,7 +173,7 @@ class RunMemory:
 
     def trespass(self, where: Layout) -> Fault | None:
         """What was written outside of the buffers, if anything."""
-        content = self._content
+        content = self._memory.content
         guards = where.guards()
         changed, owners = [], []
         for guard in guards:
@@ -171,3 +203,13 @@ class RunMemory:
                 element=element,
             )
         return None
+
+
+def _begin_alike(one: PlanRun, other: PlanRun) -> bool:
+    """Whether both begin with the same memory."""
+
+    def memory(run: PlanRun) -> list[object]:
+        buffers = [(b.name, b.role, b.size_bytes, id(b.content)) for b in run.buffers]
+        return [buffers, run.poison, run.poison_elsewhere, run.keeps]
+
+    return memory(one) == memory(other)

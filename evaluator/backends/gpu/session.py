@@ -22,7 +22,7 @@ from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.faults import fault_of
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
 from evaluator.backends.gpu.run_memory import RunMemory
-from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
+from evaluator.backends.gpu.shared_memory import Layout, Memory, step_order
 from evaluator.backends.gpu.tensors import synchronize
 from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, UnsupportedError
 from evaluator.errors import GpuError
@@ -33,6 +33,8 @@ _SLACK_S: Final = 0.5
 """How much longer than its time limit a run may take until its runner is ended: waking, flushing, answering."""
 
 
+_EACH_BYTE: Final = 0x0101010101010101
+"""Times a byte: a word of it."""
 _FLUSH_L2_TIMES: Final = 3
 _MIN_L2_BYTES: Final = 16 << 20
 
@@ -220,7 +222,7 @@ class GpuSession:
     def __init__(
         self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
     ) -> None:
-        self._runtime, self._runner = runtime, runner
+        self._runtime, self._runner, self._slot = runtime, runner, slot
         self._memory = RunMemory(slot.memory, runtime.checks)
         self.looks = runtime.checks is not None
         self._entries = {entry.symbol: entry for entry in program.entries}
@@ -233,8 +235,8 @@ class GpuSession:
         self._unloadable: Fault | None = None
         """Why the driver would not take the program."""
         self._plans: dict[object, tuple[int, Layout]] = {}
-        self._layouts: dict[object, Layout] = {}
-        """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
+        self._unanswered = 0
+        """Plans that the runner was told of and has not yet said to be ready."""
         image = os.memfd_create("image")
         try:
             os.write(image, program.cubin)
@@ -256,7 +258,7 @@ class GpuSession:
         if not self._alive:
             return
         self._alive = False
-        if error is not None:
+        if error is not None or not self._is_settled():
             self._runtime.discard(self._runner)
         else:
             self._runtime.give_back(self._runner, self._spotless)
@@ -268,24 +270,20 @@ class GpuSession:
         if self._unloadable is not None:
             self._die()
             return RunOutcome({}, self._unloadable)
-        plan, where, awaited = self._plan(run)
+        plan, where = self._plan(run)
         if run.steps:
             self._memory.write(run, where)
         else:
-            # A plan that does nothing leaves the memory as it is, and what earlier launches did to its guards. But
-            # the referee does something on the GPU, as before every launch: then the runner waits for its turn.
-            self._memory.occupy()
-        if awaited:
-            try:
-                self._runner.answer("plan")
-            except (RunnerError, RunnerHungError) as error:
-                raise gpu_fault("A plan could not be prepared", error) from error
+            self._memory.leave()
+        self._await_plans()
         started_us = time.perf_counter_ns() / 1000
-        wanted = None
+        wanted = following = None
         try:
             self._runner.tell({"order": "go", "id": plan, "prints": self._prints})
             if run.wanted is not None and not run.quiet:
                 wanted = run.wanted()
+            if run.following is not None and run.look and self.looks:
+                following = run.following()
             waits_us = time.perf_counter_ns() / 1000
             left_s = run.time_limit_s + _SLACK_S - (waits_us - started_us) / 1e6
             answer = self._runner.answer("go", max(0.0, left_s))
@@ -319,28 +317,46 @@ class GpuSession:
             return outcome
         if run.wanted is not None and wanted is None:
             wanted = run.wanted()
-        contents, looked = self._memory.looked(run, where, wanted)
+        if following is not None:
+            self._plan(following)
+        contents, looked = self._memory.look(run, where, wanted, following)
         if looked is None:
-            return replace(outcome, contents=self._memory.taken_over(run, where), fault=self._memory.trespass(where))
+            taken_over = self._memory.taken_over(run, where)
+            return replace(outcome, contents=taken_over, fault=self._memory.trespass(where))
         return replace(outcome, contents=contents, looked=looked)
 
-    def _plan(self, run: PlanRun) -> tuple[int, Layout, bool]:
-        """The plan's number with the runner, where its buffers are, and whether the runner is preparing it now.
+    def _plan(self, run: PlanRun) -> tuple[int, Layout]:
+        """The plan's number with the runner, and where its buffers are.
 
-        It does so while the contents are written.
+        A new one the runner prepares while memory is looked at and written. It is told of none while a program runs:
+        if that hangs, nobody takes what is sent.
         """
-        buffers = tuple((b.name, b.size_bytes) for b in run.buffers)
-        key = (buffers, run.steps)
-        new = key not in self._plans
-        if new:
-            where = self._layouts.setdefault(buffers, layout(run.buffers, self._memory.size_bytes))
-            if where.size_bytes > self._memory.size_bytes:
-                raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
+        key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
+        if key not in self._plans:
+            where = self._memory.layout(run)
             number = len(self._plans)
             steps = [step_order(step, where, self._entries) for step in run.steps]
             self._runner.tell({"order": "plan", "id": number, "steps": steps})
+            self._unanswered += 1
             self._plans[key] = (number, where)
-        return (*self._plans[key], new)
+        return self._plans[key]
+
+    def _await_plans(self) -> None:
+        """Hear that all plans are ready. Raises GpuError."""
+        while self._unanswered:
+            self._unanswered -= 1
+            try:
+                self._runner.answer("plan")
+            except (RunnerError, RunnerHungError) as error:
+                raise gpu_fault("A plan could not be prepared", error) from error
+
+    def _is_settled(self) -> bool:
+        """Whether the runner is ready for other orders: it may still prepare a plan that nobody wants any more."""
+        try:
+            self._await_plans()
+        except GpuError:
+            return False
+        return True
 
     def _die(self) -> None:
         self._alive = False

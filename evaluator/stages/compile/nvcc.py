@@ -7,9 +7,7 @@ no new cubin.
 """
 
 import dataclasses
-import functools
 import hashlib
-import os
 import re
 import shutil
 import signal
@@ -20,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.contract import Diagnostic, KernelResources, Settings, Severity
-from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Program
 from evaluator.disk_cache import SPARED_S, Cache, key_of
 from evaluator.errors import InfrastructureError, Ruling, StorageError, ToolchainMissingError
@@ -44,6 +41,7 @@ from evaluator.stages.compile.rulings import (
     MAX_KERNELS,
     FrontResult,
     first_error,
+    foreign_include,
     image_too_large,
     no_kernel,
     ruling,
@@ -60,7 +58,9 @@ _PTX_RULES, _CUBIN_RULES = "ptx 4", "cubin 2"
 """What is cached, and by which rules: entries of version 1 may come from compilers that someone had killed, and those
 of `ptx 2` lack the names of parameters where a kernel shuffles doubles.
 """
-_PTX, _CUBIN, _INCLUDES = "kernel.ptx", "kernel.cubin", "includes.d"
+_PTX, _CUBIN, _INCLUDES, _OBJECT = "kernel.ptx", "kernel.cubin", "includes.d", "kernel.o"
+_FOR_HOST: Final = ("-Dmain=main_of_the_submission",)
+"""A submission may have a main of its own, to try itself."""
 _FLAG = re.compile(
     r"--?(?:(?P<fast>use_fast_math)|(?P<lambda>extended-lambda)|maxrregcount=(?P<registers>\d{1,3})"
     rf"|(?P<std>std=c\+\+(?:11|14|17|20))|(?P<choice>(?:{_MATH})=(?:true|false)))"
@@ -87,6 +87,8 @@ class Compiled:
     canonical_ptx_sha256: str | None = None
     """Of the PTX text only: flags that only ptxas sees (`-maxrregcount`) are not in it."""
     cubin_sha256: str | None = None
+    host_object: bytes | None = None
+    """The host's object file, where `Beside.with_host` asks for it and one run of nvcc made both."""
 
 
 class _DoubtfulError(Exception):
@@ -179,7 +181,8 @@ class _Compilation:
         text = self.beside.text.encode()
         try:
             files = [part for name, held in sorted(self.beside.files.items()) for part in (name, held)]
-            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest, *files)
+            both = ("with host",) if self._for_both else ()
+            key = key_of(_PTX_RULES, text, "\n".join(self.flags), self.toolchain.digest, *files, *both)
             made, front_hit = self._cached(key, lambda: self._front(text).packed())
             front = FrontResult.unpacked(made)
             if front.ruling is not None:
@@ -271,11 +274,12 @@ class _Compilation:
         undescribed = bool(plain) or not beside.described
         with ThreadPoolExecutor(max_workers=1) as other:
             debug_run = None if undescribed else other.submit(self._debug_run, text)
-            run = self._run(
+            run = self._both_run(text) or self._run(
                 self._nvcc_job(text, (*self.flags, "-Xcompiler", f"-MD,-MF,{_INCLUDES}"), (_PTX, _INCLUDES))
             )
             debug = debug_run.result() if debug_run else None
-        foreign = self._foreign_include(run.files.get(_INCLUDES, b""))
+        own = {SOURCE_NAME, *beside.files}
+        foreign = foreign_include(run.files.get(_INCLUDES, b""), self.source, own, self.toolchain.headers)
         if foreign is not None:
             return self._lasting(FrontResult(foreign, ()), run)
         stderr = run.stderr.decode(errors="replace")
@@ -293,7 +297,7 @@ class _Compilation:
         if (kernels := count_entries(ptx)) > MAX_KERNELS:
             return FrontResult(too_many_kernels(kernels), told)
         if plain and (written := entries_as_written(ptx, plain)):
-            return self._lasting(self._made(told, written, ptx), run)
+            return self._lasting(self._made(told, written, ptx, run.files.get(_OBJECT)), run)
         # A source that compiles to run but not for debuggers keeps its layout and loses its names; but one whose
         # second compile ran out of time could do either on another day, and may not be graded by luck.
         debug_ptx = None
@@ -305,11 +309,42 @@ class _Compilation:
         found = entries(ptx, debug_ptx)
         if not found:
             return FrontResult(no_kernel(self.source), told)
-        return self._lasting(self._made(told, found, ptx), debug or run)
+        return self._lasting(self._made(told, found, ptx, run.files.get(_OBJECT)), debug or run)
 
     @staticmethod
-    def _made(told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str) -> FrontResult:
-        return FrontResult(None, told, found, ptx, hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest())
+    def _made(
+        told: tuple[Diagnostic, ...], found: tuple[Entry, ...], ptx: str, host_object: bytes | None = None
+    ) -> FrontResult:
+        digest = hashlib.sha256(canonical_ptx(ptx).encode()).hexdigest()
+        return FrontResult(None, told, found, ptx, digest, host_object)
+
+    @property
+    def _for_both(self) -> tuple[str, ...]:
+        """Flags by which one run of nvcc makes PTX and the host's object; none where that is not asked for."""
+        if not (self.beside and self.beside.with_host):
+            return ()
+        if not all(flag.lstrip("-").startswith(("std=", "extended-lambda")) for flag in self.settings.flags):
+            return ()  # what else there is does not concern the host
+        virtual = self.arch.replace("sm_", "compute_")
+        kept = (flag for flag in self.flags if flag not in ("-ptx", "-O3", f"-arch={self.arch}"))
+        return (
+            *("-c", *kept, "-gencode", f"arch={virtual},code={virtual}", *_FOR_HOST),
+            # What the host compiler has to say of a text of nvcc's is no matter of the submission.
+            *("--keep", "-MD", "-MF", _INCLUDES, "-Xcompiler", "-w"),
+        )
+
+    def _both_run(self, text: bytes) -> JobResult | None:
+        """PTX and the host's object in one run, which reads the headers for the device once; None where that is not
+        asked for, or ends in any other way than well: the plain run then says what there is to say.
+        """
+        if not (flags := self._for_both):
+            return None
+        before_s = self.spent_s
+        run = self._run(self._nvcc_job(text, flags, (_PTX, _INCLUDES, _OBJECT), _OBJECT))
+        if run.succeeded and {_PTX, _INCLUDES, _OBJECT} <= run.files.keys():
+            return run
+        self.spent_s = before_s
+        return None
 
     def _debug_run(self, text: bytes) -> JobResult:
         # Both see one set of macros, so that the source cannot be one thing to run and another to describe.
@@ -322,10 +357,10 @@ class _Compilation:
             raise _DoubtfulError(front.packed())
         return front
 
-    def _nvcc_job(self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...]) -> Job:
+    def _nvcc_job(self, text: bytes, flags: tuple[str, ...], collect: tuple[str, ...], output: str = _PTX) -> Job:
         toolchain = self.toolchain
         return Job(
-            argv=(str(toolchain.nvcc), *flags, "-ccbin", str(toolchain.host_compiler), "-o", _PTX, SOURCE_NAME),
+            argv=(str(toolchain.nvcc), *flags, "-ccbin", str(toolchain.host_compiler), "-o", output, SOURCE_NAME),
             files={**(self.beside.files if self.beside else {}), SOURCE_NAME: text},
             collect=collect,
             readable=toolchain.readable,
@@ -345,34 +380,6 @@ class _Compilation:
         run = until_it_tells(lambda: run_compiler(self.sandbox, limited, self.toolchain))
         self.spent_s = max(self.spent_s, before_s + run.wall_s - run.waited_s)
         return run
-
-    def _foreign_include(self, listed: bytes) -> Ruling | None:
-        """A ruling if the compiler read a file that neither the submission nor the toolchain brought.
-
-        In a sandbox that hides the machine's files there are none; where it does not, they are treated as missing, so
-        that a source meets the same end everywhere and learns nothing from it.
-        """
-        _, _, names = listed.decode(errors="surrogateescape").partition(":")
-        folders = tuple(f"{folder}{os.sep}" for folder in self.toolchain.headers)
-        for name in re.findall(r"(?:\\\s|[^\s\\])+", names.replace("\\\n", " ")):
-            path = re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
-            own = path == SOURCE_NAME or (self.beside is not None and path in self.beside.files)
-            if not own and not _real_path(path).startswith(folders):
-                return self._missing_include(path)
-        return None
-
-    def _missing_include(self, path: str) -> Ruling:
-        lines = enumerate(lines_of(self.source), 1)
-        line = next((number for number, text in lines if "include" in text and path in text), None)
-        error = Diagnostic(
-            file=SOURCE_NAME if line else None,
-            line=line,
-            column=None,
-            severity=Severity.ERROR,
-            code=None,
-            text=f"{path if line else 'an included file'}: No such file or directory",
-        )
-        return first_error([error], self.source)
 
     def _compile_error(self, told: tuple[Diagnostic, ...], crashed: str) -> Ruling:
         errors = [one for one in told if one.severity is Severity.ERROR]
@@ -404,6 +411,7 @@ class _Compilation:
             "source_sha256": source_sha256,
             "ptx_sha256": hashlib.sha256(front.ptx.encode()).hexdigest(),
             "canonical_ptx_sha256": front.canonical_sha256,
+            "host_object": front.host_object,
         }
         if "cubin" not in made:
             return self._ended(self._compile_error(told, made["crash"].decode()), **common)
@@ -484,8 +492,3 @@ class _Compilation:
                 f"{said or run.limit_hit or f'exit code {run.exit_code}, signal {run.signal}'}",
                 "run `assay doctor`",
             )
-
-
-@functools.lru_cache(maxsize=4096)
-def _real_path(path: str) -> str:
-    return os.path.realpath(path) if os.path.isabs(path) else ""

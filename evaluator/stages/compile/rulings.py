@@ -1,12 +1,16 @@
 """What compiling says to the author of a source that gives no program; and what nvcc gave, as it is kept."""
 
 import dataclasses
+import functools
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from common.contract import Diagnostic, Phase, Status
+from common.contract import Diagnostic, Phase, Severity, Status
 from common.source_lines import lines_of
 from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import Ruling
@@ -77,6 +81,8 @@ class FrontResult:
     entries: tuple[Entry, ...] = ()
     ptx: str = ""
     canonical_sha256: str = ""
+    host_object: bytes | None = None
+    """Of the same run of nvcc, where it was asked for and came about."""
 
     def packed(self) -> dict[str, bytes]:
         """As the cache holds it."""
@@ -86,7 +92,8 @@ class FrontResult:
             "entries": [dataclasses.asdict(entry) for entry in self.entries],
             "canonical_sha256": self.canonical_sha256,
         }
-        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode()}
+        objects = {} if self.host_object is None else {"object": self.host_object}
+        return {"facts": json.dumps(facts).encode(), "ptx": self.ptx.encode(), **objects}
 
     @staticmethod
     def unpacked(entry: Mapping[str, bytes]) -> "FrontResult":
@@ -101,9 +108,44 @@ class FrontResult:
             ),
             entry["ptx"].decode(),
             facts["canonical_sha256"],
+            entry.get("object"),
         )
 
 
 def _parameter(padding: Sequence[Sequence[int]] = (), **fields: Any) -> Parameter:
     """From JSON, which has lists for tuples."""
     return Parameter(**fields, padding=tuple((start, end) for start, end in padding))
+
+
+def foreign_include(listed: bytes, source: str, own: Collection[str], headers: tuple[Path, ...]) -> Ruling | None:
+    """A ruling if the compiler read a file that neither the submission (`own`) nor the toolchain (`headers`) brought.
+
+    `listed`: what it read, as a rule of make. In a sandbox that hides the machine's files there are none; where it
+    does not, they are treated as missing, so that a source meets the same end everywhere and learns nothing from it.
+    """
+    _, _, names = listed.decode(errors="surrogateescape").partition(":")
+    folders = tuple(f"{folder}{os.sep}" for folder in headers)
+    for name in re.findall(r"(?:\\\s|[^\s\\])+", names.replace("\\\n", " ")):
+        path = re.sub(r"\\(.)", r"\1", name).replace("$$", "$")
+        if path not in own and not _real_path(path).startswith(folders):
+            return _missing_include(path, source)
+    return None
+
+
+def _missing_include(path: str, source: str) -> Ruling:
+    lines = enumerate(lines_of(source), 1)
+    line = next((number for number, text in lines if "include" in text and path in text), None)
+    error = Diagnostic(
+        file=SOURCE_NAME if line else None,
+        line=line,
+        column=None,
+        severity=Severity.ERROR,
+        code=None,
+        text=f"{path if line else 'an included file'}: No such file or directory",
+    )
+    return first_error([error], source)
+
+
+@functools.lru_cache(maxsize=4096)
+def _real_path(path: str) -> str:
+    return os.path.realpath(path) if os.path.isabs(path) else ""

@@ -89,6 +89,8 @@ class Beside:
     """For nvcc, after those of every source."""
     described: bool = True
     """Whether the names of kernels' parameters are worth another run of the compiler."""
+    with_host: bool = False
+    """Whether the host's object file is wanted as well (`Compiled.host_object`), which takes less than by itself."""
 
 
 @functools.cache

@@ -239,10 +239,15 @@ def lift(
     sandbox: Sandbox,
     cache: Cache,
     published: Sequence[Sizes],
+    compiled: bytes | None = None,
 ) -> Lifted | Ruling:
-    """Compile host code, whose kernels are `program`, and bind it to the problem. Raises InfrastructureError."""
+    """Compile host code, whose kernels are `program`, and bind it to the problem. Raises InfrastructureError.
+
+    `compiled`: the host's object file, where it was made with the kernels.
+    """
     try:
-        built = HostBuild(code.source, code.form, settings, program.arch, toolchain, sandbox, cache).program()
+        build = HostBuild(code.source, code.form, settings, program.arch, toolchain, sandbox, cache, compiled)
+        built = build.program()
         bound = code.bind(problem, built.signature)
     except LiftRefusedError as refusal:
         return refusal.ruling

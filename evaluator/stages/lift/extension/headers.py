@@ -25,6 +25,10 @@ FLAGS: Final = (
 )
 """What `torch.utils.cpp_extension` gives nvcc (COMMON_NVCC_FLAGS)."""
 _WANTS: Final = "assay_wants.h"
+_OPERATORS: Final = "assay_operators.h"
+_LISTED: Final = re.compile(r"(?<!\w)_\((\w+)\) ?")
+"""One name in a list of operators."""
+_WORD: Final = re.compile(r"\w+")
 
 STANDS_FOR: Final = {
     "assay_extension.h": (
@@ -124,7 +128,17 @@ class HeaderNotCoveredError(Exception):
 
 def beside_of(text: str, flags: tuple[str, ...] = FLAGS) -> Beside:
     """`text` as it is compiled, with the headers beside it. Raises HeaderNotCoveredError."""
-    return Beside(_rewritten(text), {**_files(), _WANTS: _wanted(text).encode()}, flags)
+    code = SourceText.read(text).code
+    files = {**_files(), _WANTS: _wanted(code).encode()}
+    if "##" not in code:  # which makes names that do not stand in the text
+        files[_OPERATORS] = _named_operators(files[_OPERATORS], code)
+    return Beside(_rewritten(text), files, flags, with_host=True)
+
+
+def _named_operators(header: bytes, code: str) -> bytes:
+    """The header of PyTorch's operators with those that `code` names: all of them are a fifth of what is read."""
+    names = set(_WORD.findall(code))
+    return _LISTED.sub(lambda one: one[0] if one[1] in names else "", header.decode()).encode()
 
 
 @cache
@@ -150,9 +164,8 @@ def _rewritten(text: str) -> str:
     return _INCLUDE.sub(one, text)
 
 
-def _wanted(text: str) -> str:
+def _wanted(code: str) -> str:
     """The header by which a source says what it needs of the others."""
-    code = SourceText.read(text).code
     lines = [f"#include <{name}>" for name in (*_C_HEADERS, *standard_headers(code))]
     lines += [f"#define {name} 1" for name, pattern in _MACROS.items() if pattern.search(code)]
     return "\n".join(("#pragma once", *lines, ""))

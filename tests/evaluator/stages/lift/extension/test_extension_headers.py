@@ -67,3 +67,18 @@ def test_only_what_a_source_names_is_brought_along(source, wanted):
 def test_a_name_of_pytorch_that_is_missing_is_told_from_one_of_the_submission(text, name):
     told = Diagnostic(file="kernel.cu", line=1, column=None, severity=Severity.ERROR, code=None, text=text)
     assert unknown_name([told]) == name
+
+
+@pytest.mark.parametrize(
+    ("source", "listed"),
+    [
+        ("auto y = torch::relu(x).abs_();", {"relu", "abs_"}),
+        ("#define CALL(name) torch::name##_like(x)\n", None),
+    ],
+    ids=["named", "names that are put together"],
+)
+def test_of_pytorchs_operators_those_are_read_that_a_source_names(source, listed):
+    held, all_of_them = (beside_of(text).files["assay_operators.h"].decode() for text in (source, "#define A a##b"))
+    every = set(re.findall(r"(?<!\w)_\((\w+)\)", all_of_them))
+    assert set(re.findall(r"(?<!\w)_\((\w+)\)", held)) == (every if listed is None else listed)
+    assert len(every) > 300
