@@ -18,7 +18,7 @@ Point: TypeAlias = tuple[Sizes, Scalars]
 
 BEHIND: Final = (1, 0)
 """The sets of tensors of a call behind one at other sizes."""
-_MAX_BEHIND: Final = 6
+_MAX_BEHIND: Final = 3
 """Of the sizes that are recorded together, those at which a call comes behind another: what is kept by the first
 call shows at any that are larger, and each has to be recorded and, where it does something else, judged."""
 
