@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,9 @@ SPARED_S: Final = "spared_s"
 _TOOK_S: Final = "took_s"
 _MAGIC: Final = b"assay-cache-1\n"
 _ABANDONED_S: Final = 600.0
+_FOLDERS: Final = "headers"
+_SHARE_OF_FOLDERS: Final = 0.5
+"""Of the capacity, the most that folders take: they are large, and few. The rest is for entries."""
 _SHARE_KEPT: Final = 0.9
 """Eviction goes on to this share of the capacity, so that it is not needed again at once."""
 
@@ -73,6 +77,25 @@ class Cache:
         """The same cache for one of several callers, who are not to learn of each other."""
         return CallersCache(self, caller)
 
+    @property
+    def folders(self) -> Path:
+        """Where folders lie that others keep beside the entries, one for each key. They count to the capacity."""
+        return self.root / _FOLDERS
+
+    @property
+    def room_for_folders_bytes(self) -> int:
+        """What all of them together may take."""
+        return int(self.capacity_bytes * _SHARE_OF_FOLDERS)
+
+    def trim_folders(self) -> None:
+        """Remove those that were used least recently (by their time of modification), until the others have room."""
+        held = sorted(self._held_folders(), reverse=True)
+        left = self.room_for_folders_bytes
+        for _, size, folder in held:
+            left -= size
+            if left < 0:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def update(
         self, key: str, change: Callable[[Mapping[str, bytes] | None], Mapping[str, bytes]]
     ) -> Mapping[str, bytes]:
@@ -102,6 +125,16 @@ class Cache:
         except OSError:
             return None
         return entry
+
+    def _held_folders(self) -> list[tuple[float, int, Path]]:
+        """When each was used last, and its bytes."""
+        found: list[tuple[float, int, Path]] = []
+        for folder in self.folders.glob("[0-9a-f]*"):
+            with contextlib.suppress(OSError):
+                if folder.is_dir():
+                    size = sum(one.stat().st_size for one in folder.iterdir())
+                    found.append((folder.stat().st_mtime, size, folder))
+        return found
 
     def _discard(self, path: Path, seen: os.stat_result) -> None:
         """Remove a damaged file, unless another process has replaced it already."""
@@ -157,7 +190,7 @@ class Cache:
                 self._size_bytes = self._evict(self.capacity_bytes)
 
     def _evict(self, capacity_bytes: int) -> int:
-        """Remove entries, least recently used first, until they fit well; bytes that remain. Readers lose nothing:
+        """Remove entries, least recently used first, until all fits well; bytes that remain. Readers lose nothing:
         a file that is open stays readable, and one that is gone is a miss.
         """
         files: list[tuple[float, int, Path]] = []
@@ -169,7 +202,7 @@ class Cache:
             with contextlib.suppress(OSError):
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
-        total = sum(size for _, size, _ in files)
+        total = sum(size for _, size, _ in (*files, *self._held_folders()))
         if total <= capacity_bytes:
             return total
         for _, size, path in sorted(files, key=lambda file: file[0]):

@@ -77,7 +77,7 @@ class MachineSettings:
     data_dir: Annotated[Path, BeforeValidator(_data_dir), _variable("ASSAY_DATA_DIR")]
     """Caches and work folders; else `assay` in the user's cache folder."""
     cache_bytes: Annotated[_Whole, _variable("ASSAY_CACHE_BYTES", "a number of bytes", 1 << 20)] = 4 << 30
-    """Capacity of the compilation cache."""
+    """Capacity of the compilation cache, of which PyTorch's prepared headers take half at most."""
     sandbox: Annotated[
         Literal["auto", "docker", "bubblewrap", "process"],
         _variable("ASSAY_SANDBOX", "one of auto, docker, bubblewrap, process"),

@@ -8,17 +8,24 @@ Every test is in one tier, and `--tier` chooses:
 
 What `make check` and `make soak` run is in none of them. Without `--tier` everything that is named runs.
 
+`--outcomes FILE` keeps how each test ended as soon as it has, so that a run that is cut off loses nothing and another
+one goes on; `--max-s` ends a run in its time.
+
 `tests/durations.json` says what the longer tests took when they were last measured: what takes too long for a tier is
 in the next one. `make test ARGS=--record-durations` (and `test-all`, `corpora`) measures again.
 """
 
+import contextlib
+import gc
 import hashlib
 import itertools
 import json
 import os
 import re
 import signal
+import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -47,6 +54,7 @@ RECORDED_S = 3
 # cores.
 QUICK_S = 4
 REST_S = 30
+UNTIL_S = "ASSAY_TEST_UNTIL_S"
 # Lists whose cases take milliseconds: `make test-all` takes all of what `make test` leaves, 1,100 cases in a minute.
 WHOLE = (
     "tests/common/",
@@ -231,12 +239,16 @@ hypothesis.settings.load_profile("assay")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--tier`: which of the tests to run."""
+    """`--tier`: which of the tests to run. `--outcomes`, `--max-s`: of a run that may be cut off."""
+    parser.addoption(
+        "--outcomes", type=Path, metavar="FILE", help="add how each test ends; skip what has passed by it"
+    )
+    parser.addoption("--max-s", type=float, help="skip what has not begun after so many seconds")
     parser.addoption("--tier", choices=("quick", "rest", "corpora"), help="which of the tests to run; else all")
     parser.addoption("--record-durations", action="store_true", help="write tests/durations.json again")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Make the cache, which many tests link into data folders of their own, and let Ctrl-C arrive.
 
     Nothing is kept behind a link to a folder that is not there, and each of them would build the simulator anew.
@@ -244,6 +256,45 @@ def pytest_configure() -> None:
     (DATA / "cache").mkdir(parents=True, exist_ok=True)
     # Ignored where a shell started the tests in its background; what the tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    outcomes = config.getoption("--outcomes")
+    if outcomes is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(outcomes))
+    max_s = config.getoption("--max-s")
+    if max_s is not None and not hasattr(config, "workerinput"):
+        os.environ[UNTIL_S] = str(time.time() + max_s)  # of the processes that this one starts as well
+
+
+def passed_before(outcomes: Path | None) -> set[str]:
+    """The tests that passed, by what `--outcomes` kept of earlier runs; a line that was cut off is none."""
+    passed: set[str] = set()
+    for line in outcomes.read_text().splitlines() if outcomes is not None and outcomes.exists() else ():
+        with contextlib.suppress(ValueError):
+            end = json.loads(line)
+            (passed.add if end["outcome"] == "passed" else passed.discard)(end["test"])
+    return passed
+
+
+class Outcomes:
+    """Adds how tests end to a file: in the process that all of them report to, and each with what it says."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One line of JSON for each test, and another one where its fixtures fail."""
+        if report.failed or (report.when == "call" and report.passed):
+            end = {"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 2)}
+            end |= {"when": report.when, "why": report.longreprtext[-4000:] if report.failed else ""}
+            with self._file.open("a") as file:
+                file.write(json.dumps(end) + "\n")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin nothing once the time is up."""
+    if time.time() > float(os.environ.get(UNTIL_S, "inf")):
+        pytest.skip("the time is up")
 
 
 def spread(count: int, wanted: int) -> set[int]:
@@ -305,6 +356,20 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
     return found
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage while tests are collected, nor ever in what is there then: of 17,000 tests and the modules
+    that they import nothing is freed, and to look through all of it again and again is half of what collecting takes
+    each process of a test run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files of which the tier wants nothing: every process of a test run would import them."""
     tier, file = config.getoption("--tier"), collection_path.relative_to(ROOT).as_posix()
@@ -324,6 +389,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    # Skipped and not left out: processes that collect at different times must all collect the same.
+    passed = passed_before(config.getoption("--outcomes"))
+    for item in items:
+        if item.nodeid in passed:
+            item.add_marker(pytest.mark.skip(reason="it has passed"))
     if not gpus():
         for item in items:
             if item.get_closest_marker("gpu"):

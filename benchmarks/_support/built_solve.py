@@ -139,7 +139,7 @@ def _task(call: SolveCall, library: Path, problem: Problem, trials: Sequence[Pla
     names = [tensor.name for tensor in tensors]
     return {
         "library": str(library),
-        "entry": _symbol(library, call.entry.name),
+        "entry": symbol_of(library, call.entry.name),
         "limit_s": _CALLS_S,
         "inputs": len(problem.inputs),
         "parameters": [(one.kind, one.bytes) for one in call.parameters],
@@ -156,7 +156,7 @@ def _task(call: SolveCall, library: Path, problem: Problem, trials: Sequence[Pla
     }
 
 
-def _symbol(library: Path, name: str) -> str:
+def symbol_of(library: Path, name: str) -> str:
     """By which the library has the function: a declaration that was left out may have made it one of C's."""
     with library.open("rb") as file:
         symbols = ELFFile(file).get_section_by_name(".dynsym")

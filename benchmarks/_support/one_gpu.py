@@ -1,8 +1,13 @@
-"""Which GPU a benchmark uses that is about one."""
+"""Which GPU a benchmark uses that is about one, and its referee."""
 
+import contextlib
 import os
+import signal
+from collections.abc import Iterator
 
 from evaluator.backends.gpu.device.health import Gpu, gpus
+from evaluator.pipeline.gpu.client import GpuReferee
+from evaluator.pipeline.toolbox import Toolbox
 
 
 def one_gpu() -> str:
@@ -16,3 +21,17 @@ def the_gpu() -> Gpu:
     if found is None:
         raise LookupError("no GPU can be used here: see `assay doctor`")
     return found
+
+
+@contextlib.contextmanager
+def its_referee(toolbox: Toolbox) -> Iterator[GpuReferee]:
+    """The referee of a toolbox that has one, started; it ends with the block. Raises LookupError, GpuError."""
+    referee = toolbox.gpu
+    if not isinstance(referee, GpuReferee):
+        raise LookupError("this is for one GPU with one referee: set ASSAY_GPU, and see `assay doctor`")
+    pid = referee.facts()["pid"]
+    try:
+        yield referee
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)

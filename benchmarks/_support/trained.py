@@ -26,6 +26,9 @@ from trainer.rl.checkpoints import Checkpoints
 _CLOCK = re.compile(r"(_s|_share|time_s)$|^oracle/")
 """Measures that are times, or counted since a start."""
 _ROOT = Path(__file__).parents[2]
+ENDING_S = 30.0
+"""For a run that was asked to stop."""
+_KILLED_S = 5.0
 _INTERRUPTED = 130
 """Exit code of a run that was asked to stop, and can go on."""
 
@@ -138,14 +141,25 @@ def interval(differences: Sequence[float], seed: int = 0) -> tuple[float, float]
 
 
 def played(told: Sequence[str], seconds: float | None, environment: Mapping[str, str] = MappingProxyType({})) -> bool:
-    """Train until all steps are done (True), or the time is up. `environment`: variables of the run's own."""
+    """Train until all steps are done (True), or the time is up: the step under way and its checkpoint then have
+    `ENDING_S`. `environment`: variables of the run's own. Ends the benchmark where it fails.
+    """
     command = [sys.executable, "-m", "trainer", "run", "--config", "cpu-demo", *told]
     with subprocess.Popen(command, env={**os.environ, **environment}) as process:
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
-            process.wait()
+            try:
+                process.wait(ENDING_S)
+            except subprocess.TimeoutExpired:
+                # Its last checkpoint stays; what it started ends with it.
+                process.terminate()
+                try:
+                    process.wait(_KILLED_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                return False
     if process.returncode not in (0, _INTERRUPTED):
         raise SystemExit(f"The run ended with {process.returncode}.")
     return process.returncode == 0

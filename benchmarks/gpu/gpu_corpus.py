@@ -1,10 +1,11 @@
 """Honest kernels and attacks on a GPU: every verdict, beside the simulator's, and the job right after each attack.
 
-    python benchmarks/gpu/gpu_corpus.py [--seconds 240] [--sim-from FILE] [--out FILE]
+    python benchmarks/gpu/gpu_corpus.py [--seconds 240] [--sim-from FILE] [--rows ROWS.jsonl] [--out FILE]
     python benchmarks/gpu/gpu_corpus.py --sim-only FILE      (needs no GPU)
 
 Honest kernels are compiled and graded by many processes over one referee, without timing but for the suspicious ones;
-attacks one after another, each followed by a known good kernel. What is done when the time is up is saved.
+attacks one after another, each followed by a known good kernel. What is done when the time is up is saved. `--rows`:
+each row is added to it as soon as it is known, and what it has already is not done again.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from rich.table import Table
 from benchmarks._support.one_gpu import one_gpu
 from benchmarks._support.record import RESULTS, save
 from common.contract import Status, Verdict
+from common.file_replacement import replace_file
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
@@ -37,6 +39,7 @@ from evaluator.stages.screen.cleaning import clean
 
 _NAME = "gpu_corpus"
 _LEFT_FOR_SAVING_S = 8.0
+_HONEST_SHARE = 0.5
 _toolboxs: dict[str, Toolbox] = {}
 """Of this worker process: one whose contexts are single-use, and one whose contexts serve many jobs."""
 
@@ -157,8 +160,9 @@ def _said(row: Row) -> Row:
 
 
 def _simulations(file: Path, workers: int) -> None:
-    """The simulator's verdicts on all honest kernels, as `--sim-from` takes them."""
-    cases, found = [*corpus.honest(), *corpus.suspicious()], {}
+    """The simulator's verdicts on all honest kernels, as `--sim-from` takes them; what the file has is kept."""
+    found = json.loads(file.read_text()) if file.exists() else {}
+    cases = [case for case in (*corpus.honest(), *corpus.suspicious()) if case.name not in found]
     with (
         tempfile.TemporaryDirectory(prefix="assay-") as folder,
         _pool(workers, {"single": MachineSettings(Path(folder))}) as pool,
@@ -167,11 +171,32 @@ def _simulations(file: Path, workers: int) -> None:
         for future, name in futures.items():
             found[name] = future.result()
             print(f"{found[name]['seconds']:7.2f} s  {name:36} {found[name]['status']}", flush=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+            replace_file(file, json.dumps(found, indent=1) + "\n")
 
 
-def _run(until_s: float, workers: int, simulated: dict[str, Row]) -> dict[str, Any]:
-    found: dict[str, Any] = {"honest": [], "attacks": [], "twins_us": {}, "not_done": 0}
+def _earlier(file: Path | None) -> Iterator[Row]:
+    """The rows that earlier calls kept; a line that was cut off is none."""
+    for line in file.read_text().splitlines() if file and file.exists() else ():
+        with suppress(ValueError):
+            yield json.loads(line)
+
+
+def _kept(row: Row, among: list[Row], file: Path | None) -> None:
+    """Say it and keep it."""
+    among.append(_said(row))
+    if file is not None:
+        with file.open("a") as rows:
+            rows.write(json.dumps(row) + "\n")
+
+
+def _run(until_s: float, workers: int, simulated: dict[str, Row], rows: Path | None) -> dict[str, Any]:
+    earlier = list(_earlier(rows))
+    found: dict[str, Any] = {
+        "honest": [row for row in earlier if "gpu" in row],
+        "attacks": [row for row in earlier if "contexts" in row],
+        "twins_us": {},
+        "not_done": 0,
+    }
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
         single, reusing = Path(folder) / "1", Path(folder) / "2"
         for data_dir in (single, reusing):
@@ -190,7 +215,7 @@ def _run(until_s: float, workers: int, simulated: dict[str, Row]) -> dict[str, A
         referees = [toolbox.gpu.facts()["pid"] for toolbox in here.values() if toolbox.gpu]
         found["device"], found["referees_start_s"] = gpu.device, round(time.monotonic() - began_s, 2)
         try:
-            _grade_all(found, settings, gpu.arch, until_s, workers, simulated)
+            _grade_all(found, settings, gpu.arch, until_s, workers, simulated, rows)
         finally:
             for pid in referees:
                 with suppress(ProcessLookupError):
@@ -205,8 +230,10 @@ def _grade_all(
     until_s: float,
     workers: int,
     simulated: dict[str, Row],
+    rows: Path | None,
 ) -> None:
     attacks = corpus.attacks()
+    done = {row["name"] for row in found["honest"]}, {(row["name"], row["contexts"]) for row in found["attacks"]}
     began_s = time.monotonic()
     with _pool(workers, settings) as pool:
         compiled = [pool.submit(_compiled, case.name, arch) for case in attacks]
@@ -214,8 +241,11 @@ def _grade_all(
             pool.submit(_honest, case, arch, timed, simulated.get(case.name))
             for timed, cases in ((True, corpus.suspicious()), (False, corpus.honest()))
             for case in cases
+            if case.name not in done[0]
         ]
-        found["not_done"] += _gathered(graded, until_s, lambda row: found["honest"].append(_said(row)))
+        # The attacks come one after another, and are to have their share of what is left.
+        honest_until_s = time.monotonic() + _HONEST_SHARE * (until_s - time.monotonic())
+        found["not_done"] += _gathered(graded, honest_until_s, lambda row: _kept(row, found["honest"], rows))
         _gathered(compiled, until_s, lambda nothing: None)
     found["honest_s"] = round(time.monotonic() - began_s, 2)
 
@@ -224,8 +254,8 @@ def _grade_all(
         _gathered([pool.submit(_twins)], until_s, found["twins_us"].update)
         jobs = [(case.name, "single") for case in attacks]
         jobs += [(case.name, "reused") for case in attacks if "after" in case.head]
-        graded = [pool.submit(_attack, name, kind, found["twins_us"]) for name, kind in jobs]
-        found["not_done"] += _gathered(graded, until_s, lambda row: found["attacks"].append(_said(row)))
+        graded = [pool.submit(_attack, *job, found["twins_us"]) for job in jobs if job not in done[1]]
+        found["not_done"] += _gathered(graded, until_s, lambda row: _kept(row, found["attacks"], rows))
     found["attacks_s"] = round(time.monotonic() - began_s, 2)
 
 
@@ -274,6 +304,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--workers", type=int, default=max(2, min(14, (os.cpu_count() or 2) - 2)))
     parser.add_argument("--sim-from", type=Path)
+    parser.add_argument("--rows", type=Path, help="rows of earlier calls, and where those of this one are added")
     parser.add_argument("--sim-only", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS / f"{_NAME}.json")
     wanted = parser.parse_args()
@@ -282,7 +313,7 @@ def main() -> None:
         return
     until_s = time.monotonic() + wanted.seconds - _LEFT_FOR_SAVING_S
     simulated = json.loads(wanted.sim_from.read_text()) if wanted.sim_from else {}
-    found = _run(until_s, wanted.workers, simulated)
+    found = _run(until_s, wanted.workers, simulated, wanted.rows)
     _show(found)
     goals = {
         "honest_not_passed_on_gpu": ("<=", 0),

@@ -1,15 +1,16 @@
 """Files with host code on a GPU: lifted and replayed by us, and built and called as their authors mean them to be.
 
-    python benchmarks/gpu/lifted_and_built.py [--seconds 300]
+    python benchmarks/gpu/lifted_and_built.py [--seconds 300] [--rows ROWS.jsonl] [--only TEXT]
 
 Each file of `tests/kernels/solve` and each one made wrong is (a) graded: its host code recorded without a GPU, the
 recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called with
 PyTorch's tensors. Both are held against the same oracle and tolerance, and both are timed at the problem's timing
 sizes with a cold L2: (a) by the referee, (b) with CUDA events around the call, its own allocations and host time in
-it.
+it. `--rows`: each part of a row is added to it as soon as it is known, and what it has already is not done again.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -17,7 +18,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,11 +31,12 @@ from rich.console import Console
 from rich.table import Table
 from test_solve_files import FILES, WRONG, header
 
-from benchmarks._support.built_solve import BuiltError, called_as, shared_library
+from benchmarks._support.built_solve import called_as, shared_library, symbol_of
 from benchmarks._support.call_solve import c_argument, entry_of
-from benchmarks._support.one_gpu import one_gpu
+from benchmarks._support.one_gpu import its_referee, one_gpu, the_gpu
 from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission
+from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.pipeline.build import build
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.stage_values import SubmittedSource
@@ -44,6 +48,12 @@ from evaluator.stages.lift.binding import call_values
 _TIMED, _WARM_UPS = 30, 5
 _L2_BYTES = 256 << 20
 """More than any L2 holds: written between two timed calls."""
+_ENDING_S = 5.0
+"""Of the time, for the referee to end and for the report."""
+_CALLS_S, _CALL_S = 15.0, 3.0
+"""Kept for the built form: its process to start, and each file's calls."""
+_HANGS_S = 40
+"""After which a file's calls are given up, PyTorch's start and the answers in float64 included."""
 _MAY_DIFFER = 0.25
 """Share by which the replayed and the built form's times may differ before a row is said to be unlike."""
 
@@ -58,21 +68,24 @@ def _cases() -> list[tuple[str, str, bool]]:
 
 
 def _prepare(case: tuple[str, str, bool], toolbox: Toolbox, arch: str, folder: Path) -> Row:
-    """The shared library, and how its entry function is called; fills our compile cache on the way."""
+    """The shared library, and how its entry function is called; fills our compile cache on the way. `why`: why there
+    is none.
+    """
     name, source, right = case
     problem = find_problem(header(source)["problem"])
-    task: Row = {"name": name, "problem": problem.id, "right": right}
-    build(SubmittedSource(problem, source.encode(), None, Settings(), arch, None), toolbox)
-    call = called_as(source, problem, toolbox, arch)
-    task["entry"] = call.entry.name
-    task["binding"] = call.binding.names
-    task["parameters"] = [one.model_dump() for one in call.parameters]
-    began_s = time.monotonic()
+    task: Row = {"name": name, "problem": problem.id}
     try:
+        build(SubmittedSource(problem, source.encode(), None, Settings(), arch, None), toolbox)
+        call = called_as(source, problem, toolbox, arch)
+        began_s = time.monotonic()
         library = shared_library(source, f"{name.split()[0]}_{right}", toolbox.toolchain, arch, folder)
-    except BuiltError as failed:
-        return {**task, "why": str(failed)}
-    return {**task, "library": str(library), "build_s": round(time.monotonic() - began_s, 2)}
+        task["build_s"] = round(time.monotonic() - began_s, 2)
+        task["entry"] = symbol_of(library, call.entry.name)
+    except Exception as failed:  # one file that does not build is a row, and the others follow
+        return {**task, "why": repr(failed)[:2000]}
+    task["binding"], task["initial"] = call.binding.names, call.binding.initial
+    task["parameters"] = [one.model_dump() for one in call.parameters]
+    return {**task, "library": str(library)}
 
 
 def _called(task: Row) -> Row:
@@ -95,6 +108,8 @@ def _called(task: Row) -> Row:
             one.name: torch.full(one.shape_at(sizes), 77, dtype=getattr(torch, one.dtype.value), device="cuda")
             for one in problem.outputs
         }
+        for source_name, target in task["initial"]:
+            outputs[target].copy_(inputs[source_name] if source_name else torch.zeros_like(outputs[target]))
         ordered = [{**inputs, **outputs}[one.name] for one in (*problem.inputs, *problem.outputs)]
         addresses = [tensor.data_ptr() for tensor in ordered]
         values = call_values(problem, task["binding"], parameters, sizes, {})
@@ -132,30 +147,35 @@ def _call_all(path: Path) -> None:
     """The child: one line of JSON for each task of the file."""
     for line in path.read_text().splitlines():
         task = json.loads(line)
+        signal.alarm(_HANGS_S)  # which ends the process, and with it the task
         print(json.dumps({"name": task["name"], **_called(task)}), flush=True)
 
 
-def _built_results(tasks: list[Row], folder: Path, until_s: float) -> dict[str, Row]:
-    """By name; a task that ends its process is left out, and the others go on in the next."""
-    found: dict[str, Row] = {}
+def _built_results(tasks: list[Row], folder: Path, until_s: float) -> Iterator[Row]:
+    """Each as soon as it is known; a task that ends its process is a row, and the others go on in the next."""
     waiting = list(tasks)
-    while waiting and time.monotonic() < until_s:
-        listed = folder / "tasks"
+    while waiting and (left_s := until_s - time.monotonic()) > 0:
+        listed, errors = folder / "tasks", folder / "errors"
         listed.write_text("\n".join(json.dumps(task) for task in waiting))
-        child = [sys.executable, __file__, "--call", str(listed)]
-        try:
-            run = subprocess.run(child, capture_output=True, text=True, timeout=max(1, until_s - time.monotonic()))
-            said, why = run.stdout, run.stderr[-600:]
-        except subprocess.TimeoutExpired as late:
-            said, why = (late.stdout or b"").decode(), "out of time"
-        for line in said.splitlines():
-            row = json.loads(line)
-            found[row.pop("name")] = row
-        waiting = [task for task in waiting if task["name"] not in found]
-        if waiting:
-            found[waiting[0]["name"]] = {"right": False, "wrong_at": [f"process ended: {why}"], "latency_us": None}
-            del waiting[0]
-    return found
+        command = [sys.executable, __file__, "--call", str(listed)]
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": the_gpu().uuid}
+        with errors.open("w") as file:
+            child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True, env=environment)
+        ended = threading.Timer(left_s, child.kill)
+        ended.start()
+        assert child.stdout is not None
+        for line in child.stdout:
+            try:
+                row = json.loads(line)
+            except ValueError:  # the library's own words
+                continue
+            waiting = [task for task in waiting if task["name"] != row["name"]]
+            yield row
+        child.wait()
+        ended.cancel()
+        if waiting and time.monotonic() < until_s:
+            why = f"process ended ({child.returncode}): {errors.read_text()[-600:]}"
+            yield {"name": waiting.pop(0)["name"], "right": False, "wrong_at": [why], "latency_us": None}
 
 
 def _lifted_verdict(source: str, toolbox: Toolbox) -> Row:
@@ -171,47 +191,92 @@ def _lifted_verdict(source: str, toolbox: Toolbox) -> Row:
     }
 
 
+class Rows:
+    """The rows so far, by name, and the file that keeps each part of one."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.rows: dict[str, Row] = {}
+        self._file = file
+        for line in file.read_text().splitlines() if file and file.exists() else ():
+            with contextlib.suppress(ValueError):  # one that was cut off
+                part = json.loads(line)
+                self.rows.setdefault(part["name"], {}).update(part)
+
+    def add(self, name: str, **part: Any) -> None:
+        """Keep it, and say it."""
+        self.rows.setdefault(name, {"name": name}).update(part)
+        if self._file is not None:
+            with self._file.open("a") as file:
+                file.write(json.dumps({"name": name, **part}) + "\n")
+        print(name, json.dumps(part)[:300], flush=True)
+
+    def lacking(self, names: Iterable[str], part: str) -> list[str]:
+        """Those that have no such part yet."""
+        return [name for name in names if part not in self.rows.get(name, {})]
+
+
 def main() -> None:
+    """Measure what is left, and save what is known; exit 1 if a goal is missed."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--seconds", type=float, default=300, help="what is done by then is saved")
+    asked.add_argument("--seconds", type=float, default=300, help="until all is over; what is done by then is saved")
+    asked.add_argument("--rows", type=Path, help="rows of earlier calls, and where those of this one are added")
     asked.add_argument("--call", type=Path, help=argparse.SUPPRESS)
     asked.add_argument("--only", default="", help="files with this in their names alone; nothing is saved")
     options = asked.parse_args()
     if options.call:
         _call_all(options.call)
         return
-    until_s = time.monotonic() + options.seconds
+    until_s = time.monotonic() + options.seconds - _ENDING_S
+    rows = Rows(options.rows)
     with tempfile.TemporaryDirectory(prefix="assay-") as named:
         folder = Path(named)
-        toolbox = Toolbox(MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=300))
-        try:
-            rows, device = _measured(toolbox, folder, until_s, options.only)
-        finally:
-            os.kill(toolbox.gpu.facts()["pid"], signal.SIGTERM)
-    _report(rows, device, keep=not options.only)
+        settings = MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=60)
+        toolbox = Toolbox(settings)
+        with its_referee(toolbox) as referee:
+            device = referee.device
+            cases = [case for case in _cases() if options.only in case[0]]
+            _measure(cases, rows, toolbox, referee.arch, folder, until_s)
+    _report([row for row in rows.rows.values() if "lifted" in row], device, keep=not options.only)
 
 
-def _measured(toolbox: Toolbox, folder: Path, until_s: float, only: str) -> tuple[list[Row], str]:
-    arch, device = toolbox.gpu.arch, str(toolbox.gpu.facts().get("name", "GPU"))
-    cases = [case for case in _cases() if only in case[0]]
+def _measure(
+    cases: list[tuple[str, str, bool]], rows: Rows, toolbox: Toolbox, arch: str, folder: Path, until_s: float
+) -> None:
+    names = [name for name, _, _ in cases]
+    wanted = {*rows.lacking(names, "lifted"), *rows.lacking(names, "built")}
+    cases = [case for case in cases if case[0] in wanted]
+    # All of it first: a time that is taken beside compilers is none.
     with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) - 2)) as pool:
-        tasks = list(pool.map(lambda case: _prepare(case, toolbox, arch, folder), cases))
-    rows = []
-    for (name, source, right), task in zip(cases, tasks, strict=True):
-        if time.monotonic() > until_s - 60:
-            break
-        rows.append({"name": name, "right": right, "lifted": _lifted_verdict(source, toolbox), "task": task})
-    built = _built_results([row["task"] for row in rows if "library" in row["task"]], folder, until_s)
-    for row in rows:
-        task = row.pop("task")
-        row["built"] = built.get(row["name"]) or {"right": None, "why": task.get("why", "out of time")}
-        row["build_s"] = task.get("build_s")
-    return rows, device
+        tasks = {task["name"]: task for task in pool.map(lambda case: _prepare(case, toolbox, arch, folder), cases)}
+    print(f"{len(tasks)} built, {until_s - time.monotonic():.0f} s are left", flush=True)
+    token = CancelToken()
+    bound = toolbox.bound_to(token)
+    for number, (name, source, right) in enumerate(cases, 1):
+        if rows.lacking([name], "lifted"):
+            left_s = until_s - time.monotonic() - _CALLS_S - number * _CALL_S
+            if left_s < 0:
+                break
+            timer = threading.Timer(left_s, token.cancel)
+            timer.start()
+            try:
+                rows.add(name, right=right, lifted=_lifted_verdict(source, bound))
+            except CancelledError:
+                break
+            finally:
+                timer.cancel()
+    for name in rows.lacking([name for name in tasks if "lifted" in rows.rows.get(name, {})], "built"):
+        if why := tasks[name].get("why"):
+            rows.add(name, built={"right": None, "why": why}, build_s=None)
+    left = rows.lacking([name for name in tasks if "lifted" in rows.rows.get(name, {})], "built")
+    for found in _built_results([tasks[name] for name in left], folder, until_s):
+        name = found.pop("name")
+        rows.add(name, built=found, build_s=tasks[name]["build_s"])
 
 
 def _report(rows: list[Row], device: str, keep: bool) -> None:
     table = Table("file", "lifted", "µs", "built", "µs", "lifted / built", title="lifted and built")
     agree, ratios = 0, []
+    rows = [{"built": {"right": None, "why": "out of time"}, "build_s": None, **row} for row in rows]
     both = [row for row in rows if row["built"]["right"] is not None]
     for row in rows:
         lifted, built = row["lifted"], row["built"]

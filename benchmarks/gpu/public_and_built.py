@@ -2,7 +2,7 @@
 
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
     python benchmarks/gpu/public_and_built.py --folder FOLDER --rows ROWS.jsonl [--skip EARLIER.jsonl] [--seconds 480]
-        [--workers N] [--referees N] [--limit 60] [--share 0/1] [--only TEXT …] [--data DATA]
+        [--workers N] [--referees N] [--limit 60] [--enough N] [--share 0/1] [--only TEXT …] [--data DATA]
         [--rehearse] [--report DEVICE] [--stand-in]
 
 Each pair is judged twice at the same problem, whose oracle and tolerance are ours. *Lifted*: its host code is
@@ -15,16 +15,19 @@ A pair is *judged* where its status is about its answers (`passed`, `incorrect`,
 *compared* where both forms are. They *agree* where both passed or neither did. A disagreement is *explained* where
 reading the solution (`reviewed` in the list of pairs) says what the lifted form's verdict says.
 
-The built form of what cannot be compared comes last, if there is time. A row is written as soon as it is known, and
+Pairs of the forms that compile quickly come first, PyTorch's headers are prepared meanwhile for the others, and the
+built form of what cannot be compared comes last, if there is time. A row is written as soon as it is known, and
 again when more is. `--skip`: rows of earlier calls, which are copied and not done again, but for what was not done in
-its time. A problem is judged at the sizes that its file states up to what one core answers in seconds, at smaller
-ones beyond. `--stand-in` runs it without a GPU: lifted on the simulator, host code on the processor, and
-`solve` files compiled and not called; that shows that the program works, and no figure of it means anything.
+its time. `--enough`: begin no more once so many are compared. A problem is judged at the sizes that its file states,
+up to what one core answers in seconds, at smaller ones beyond. `--stand-in` runs it without a GPU: lifted on the
+simulator, host code on the processor, and `solve` files compiled and not called; that shows that the program works,
+and no figure of it means anything.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import os
 import signal
 import sys
@@ -41,7 +44,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._support.both_forms import JUDGED, SIDES, Bench, Order, Row, ending, serve
+from benchmarks._support.both_forms import JUDGED, SIDES, Bench, Order, Row, ending, prepare_headers, serve
 from benchmarks._support.one_gpu import the_gpu
 from benchmarks._support.record import save
 from benchmarks._support.worker_process import WorkerLostError, WorkerProcess
@@ -51,11 +54,16 @@ from evaluator.backends.gpu.device.health import why_not
 from evaluator.pipeline.gpu.client import GpuReferee
 
 _NAME: Final = "public_and_built"
-_GRACE_S: Final = 20.0
+_GRACE_S: Final = 8.0
 """After a pair's time is up, until its worker is taken to be lost."""
 _LAST_S: Final = 10.0
 """A pair that had less than this would not be done."""
-_LEFT: Final = ("not_tried", "not_done")
+_ENDING_S: Final = 20.0
+"""Of the time, for what was begun to be let go, and for processes to end that do not hear of it."""
+_LEFT: Final = ("not_tried", "not_done", "timeout")
+"""What another try may get further with: how long a kernel of Triton's takes to compile is the machine's doing."""
+_BUILT_SLOWLY: Final = ("kernelbench", "torch-extension")
+"""Forms with C++ that is compiled against PyTorch's headers, which takes half a minute."""
 _GOALS: Final = {"compared": (">=", 150.0), "unexplained": ("<=", 0.0)}
 
 
@@ -78,8 +86,11 @@ def explained(row: Row) -> bool:
 class Pairs:
     """The pairs that are left to be judged, and the rows of those that were."""
 
-    def __init__(self, places: Sequence[Path], rows: Path, earlier: Sequence[Row]) -> None:
-        """`rows`: the file that rows are added to; those of `earlier` calls are copied."""
+    def __init__(self, places: Sequence[Path], rows: Path, earlier: Sequence[Row], enough: float = math.inf) -> None:
+        """`rows`: the file that rows are added to; those of `earlier` calls are copied. `enough`: begin no more once
+        so many are compared.
+        """
+        self._enough = enough
         self.rows = {row["name"]: row for row in earlier}
         self._file, self._lock = rows, threading.Lock()
         rows.write_text("".join(json.dumps(row) + "\n" for row in self.rows.values()))
@@ -88,8 +99,8 @@ class Pairs:
         half = [one for one in left if self.rows.get(one.name, {}).get("lifted", {}).get("status") in JUDGED]
         new = [one for one in left if one.name not in self.rows]
         late = [one for one in left if one.name in self.rows and "lifted" in self._sides(one)]
-        asked = {*half, *new, *late}
-        self._left = deque([*half, *new, *late, *(one for one in left if one not in asked)])
+        asked = sorted((*half, *new, *late), key=lambda one: known_of(one)["form"] in _BUILT_SLOWLY)
+        self._left = deque([*asked, *(one for one in left if one not in asked)])
 
     def _sides(self, place: Path) -> tuple[str, ...]:
         """What is to be done with a pair."""
@@ -100,7 +111,7 @@ class Pairs:
         """Have one worker judge one pair after another, until none is left or the time is up."""
         worker = WorkerProcess(serve, bench)
         try:
-            while until_s - time.monotonic() > _LAST_S:
+            while until_s - time.monotonic() > _LAST_S and not self._are_enough():
                 try:
                     place = self._left.popleft()
                 except IndexError:
@@ -108,6 +119,10 @@ class Pairs:
                 self._add(place, Order(place, self._sides(place), bench.limit_s, until_s), worker)
         finally:
             worker.end()
+
+    def _are_enough(self) -> bool:
+        with self._lock:
+            return sum(map(compared, self.rows.values())) >= self._enough
 
     def _add(self, place: Path, order: Order, worker: WorkerProcess) -> None:
         began_s = time.monotonic()
@@ -261,6 +276,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each form of a pair")
     parser.add_argument("--workers", type=int, default=max(1, cores // 2))
     parser.add_argument("--referees", type=int, default=max(2, cores // 2))
+    parser.add_argument("--enough", type=int, default=10**6, help="pairs compared, after which none is begun")
     parser.add_argument("--only", nargs="*", default=())
     parser.add_argument("--share", default="0/1", help="1/4: the second of four parts, for GPUs side by side")
     parser.add_argument("--data", type=Path, help="a folder for caches, to be used again")
@@ -268,7 +284,7 @@ def main() -> None:
     parser.add_argument("--report", metavar="DEVICE", help="judge nothing more; on what the rows were judged")
     parser.add_argument("--stand-in", action="store_true")
     asked = parser.parse_args()
-    until_s = time.monotonic() + asked.seconds
+    until_s = time.monotonic() + asked.seconds - _ENDING_S
     sys.argv[1:] = ["--folder", "FOLDER", "--rows", "ROWS"]  # as it is saved
     places = [path.parent for path in asked.folder.glob("*/pair.json")]
     places = [one for one in places if not asked.only or any(text in one.name for text in asked.only)]
@@ -279,10 +295,13 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         data = asked.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-public-")))
         bench = Bench(data.absolute(), asked.referees, asked.limit, asked.rehearse, asked.stand_in)
-        pairs = Pairs(in_turns(places, forms.__getitem__), asked.rows, earlier)
+        pairs = Pairs(in_turns(places, forms.__getitem__), asked.rows, earlier, asked.enough)
         device = asked.report or "stand-in"
         if not asked.report:
-            device = device if asked.stand_in else stack.enter_context(_referees(bench))
+            if not asked.stand_in:
+                # A daemon's: who ends does not wait for it.
+                threading.Thread(target=prepare_headers, args=(bench,), daemon=True).start()
+                device = stack.enter_context(_referees(bench))
             with ThreadPoolExecutor(asked.workers) as pool:
                 list(pool.map(lambda _: pairs.judge(bench, until_s), range(asked.workers)))
     # The reviews are those of the list as it is now.

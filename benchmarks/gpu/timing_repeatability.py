@@ -14,7 +14,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks._support.graders import Graders, Task, gpu_versions
@@ -129,8 +130,12 @@ def compilers(count: int) -> Iterator[None]:
                 thread.join()
 
 
-def measure(graders: Graders, rounds: int, until_s: float, failed: list[str]) -> dict[str, list[Timing]]:
-    """Timings by kernel: in each round every kernel has its turn, so that a drift meets all alike."""
+def measure(
+    graders: Graders, rounds: int, until_s: float, failed: list[str], keep: Callable[[dict[str, list[Timing]]], None]
+) -> None:
+    """Timings by kernel: in each round every kernel has its turn, so that a drift meets all alike. `keep` gets all of
+    them after each.
+    """
     found: dict[str, list[Timing]] = {task.name: [] for task in tasks()}
     every = [task for _ in range(rounds) for task in tasks()]
     for graded in graders.grade(every, until_s):
@@ -138,7 +143,8 @@ def measure(graders: Graders, rounds: int, until_s: float, failed: list[str]) ->
             found[graded.task.name].append(graded.verdict.timing)
         else:
             failed.append(f"{graded.task.name}: {graded.verdict.status}: {graded.verdict.message}")
-    return found
+            print(failed[-1][:300], flush=True)
+        keep(found)
 
 
 def main() -> None:
@@ -155,6 +161,14 @@ def main() -> None:
     failed: list[str] = []
     # Two graders, so that one compiles nothing and waits while the other's launches are timed.
     with Graders(2, wanted.backend) as graders:
+
+        def taken(condition: str, timings: dict[str, list[Timing]]) -> None:
+            figures.update(figures_of(condition, timings))
+            keep(quiet=True)
+            done = sum(map(len, timings.values()))
+            worst = figures.get(f"{condition}_worst_latency_cv")
+            if not done % len(timings):
+                print(f"{condition}: {done} evaluations, worst latency_cv {worst}", flush=True)
 
         def keep(quiet: bool) -> None:
             all_figures = {**figures, **shift(figures), "failed": len(failed)}
@@ -173,10 +187,9 @@ def main() -> None:
         try:
             # Half of what is left, so that both conditions have as many rounds.
             idle_until_s = (time.monotonic() + until_s) / 2
-            figures |= figures_of("idle", measure(graders, wanted.rounds, idle_until_s, failed))
-            keep(quiet=True)
+            measure(graders, wanted.rounds, idle_until_s, failed, partial(taken, "idle"))
             with compilers(wanted.compilers):
-                figures |= figures_of("busy", measure(graders, wanted.rounds, until_s, failed))
+                measure(graders, wanted.rounds, until_s, failed, partial(taken, "busy"))
         finally:
             keep(quiet=False)
             print("\n".join(failed[:10]), flush=True)

@@ -183,7 +183,7 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path, un
         return
     (one,) = texts
     text = ExtensionText("extension", one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)
-    fresh = Cache(folder.parent / "cache", 1 << 30)
+    fresh = Cache(folder.parent / "cache", 4 << 30)  # as it is by default: prepared headers have room in it
     sandbox = MeteredSandbox(toolbox.sandbox, until_s)
     code = solution.host_code()
     given = (Settings(), _ARCH, toolbox.toolchain, sandbox, fresh)

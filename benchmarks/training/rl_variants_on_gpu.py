@@ -33,7 +33,7 @@ from benchmarks._support import timed_rl
 from benchmarks._support.graders import gpu_versions
 from benchmarks._support.record import RESULTS, save
 from benchmarks._support.timed_answers import Line, PromptSet, gain, over_naive
-from benchmarks._support.timed_rl import KNOWN, RESERVED_S, OutOfTimeError, TimedTrial
+from benchmarks._support.timed_rl import KNOWN, MEASURED_S, RESERVED_S, OutOfTimeError, TimedTrial
 from benchmarks._support.trained import Trained, played
 from trainer.config.schema import AgentRole
 from trainer.conversation.conversation import Flow
@@ -184,7 +184,8 @@ class Variants(TimedTrial):
 
     def _learned(self, tuned: Mapping[AgentRole, Path]) -> None:
         """All policy steps of all runs, side by side. Raises OutOfTimeError."""
-        for_answers_s = ANSWERED_S * len(self.runs) if self.given.last else 0.0
+        # None is begun with less than MEASURED_S.
+        for_answers_s = ANSWERED_S * (len(self.runs) - 1) + MEASURED_S if self.given.last else 0.0
 
         def learned(name: str, seed: int) -> bool:
             began = [f"agents.{role}.model_name={tuned[role]}" for role in VARIANTS[name].agents]
@@ -195,7 +196,11 @@ class Variants(TimedTrial):
             time_s = self.left_s() - RESERVED_S - for_answers_s
             if time_s < 2 * RESERVED_S:
                 return False
-            done = played(told, None if self.given.seconds is None else time_s)
+            try:
+                done = played(told, None if self.given.seconds is None else time_s)
+            except SystemExit as failed:  # the others go on, and are measured
+                print(f"{name}-{seed}: {failed}", flush=True)
+                done = False
             print(
                 f"{name}-{seed}: {self._run_of(name, seed).kept_step()} steps, {self.left_s():.0f} s left", flush=True
             )

@@ -62,17 +62,35 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="stop after so long; a later call goes on")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    began_s, lines = time.monotonic(), {}
-    for way, placed in WAYS.items():
-        left_s = None if given.seconds is None else given.seconds - RESERVED_S - (time.monotonic() - began_s)
-        run = run_of(way, given)
-        if run.kept_step() < given.steps and (left_s is None or left_s > RESERVED_S):
-            with served(given.workers, settings=AT_A_RATE | {"ASSAY_GPU": placed.evaluator}) as service:
-                told = [*told_of(way, given), f"evaluator.url={service.url}"]
-                played(told, left_s, {"CUDA_VISIBLE_DEVICES": placed.trainer})
-        if run.folder.is_dir():
-            lines[way] = run.lines("train")
-    device = f"2 of {torch.cuda.get_device_name()}"
+    began_s = time.monotonic()
+    ways = [way for way in WAYS if run_of(way, given).kept_step() < given.steps]
+    for number, way in enumerate(ways):
+        left_s = None
+        if given.seconds is not None:
+            # Of what is left, one of as many shares as there are ways.
+            left_s = (began_s + given.seconds - time.monotonic()) / (len(ways) - number) - RESERVED_S
+        if left_s is None or left_s > RESERVED_S:
+            _played(way, given, left_s)
+        save_figures(given, quiet=True)
+    save_figures(given)
+
+
+def _played(way: str, given: argparse.Namespace, left_s: float | None) -> None:
+    placed = WAYS[way]
+    with served(given.workers, settings=AT_A_RATE | {"ASSAY_GPU": placed.evaluator}) as service:
+        told = [*told_of(way, given), f"evaluator.url={service.url}"]
+        try:
+            played(told, left_s, {"CUDA_VISIBLE_DEVICES": placed.trainer})
+        except SystemExit as failed:  # the other ways go on
+            print(f"{way}: {failed}", flush=True)
+    print(f"{way}: {run_of(way, given).steps_done()} steps", flush=True)
+
+
+def save_figures(given: argparse.Namespace, *, quiet: bool = False) -> None:
+    """What there is so far."""
+    runs = {way: run_of(way, given) for way in WAYS}
+    lines = {way: run.lines("train") for way, run in runs.items() if run.folder.is_dir()}
+    device = f"2 of {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "no GPU"
     details = {"settings": {way: told_of(way, given) for way in WAYS}}
     save(
         "two_gpus",
@@ -81,6 +99,7 @@ def main() -> None:
         {"torch": torch.__version__, **gpu_versions()},
         device=device,
         details=details,
+        quiet=quiet,
     )
 
 

@@ -280,6 +280,9 @@ class PlanRun:
     while the program runs, or after it where the run is `quiet`."""
     same_as: Mapping[str, Array] | None = None
     """Outputs of an earlier run to be compared with, bit for bit, where the session looks at that."""
+    following: "Callable[[], PlanRun | None] | None" = None
+    """The run that comes next if all is well, for a session that looks by itself: where memory is as it should be, it
+    writes what that run begins with by the same wait. It is called once, after `wanted`; any run may come instead."""
     quiet: bool = False
     """Nothing else goes on on the device while the program runs: its time counts."""
     host_call: SubmissionCall | None = None

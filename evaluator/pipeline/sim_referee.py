@@ -18,7 +18,7 @@ from evaluator.seed import Seed
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
 from evaluator.stages.verify.large.large_trials import SampledTrials
-from evaluator.stages.verify.trials import PlannedTrial, at, plan_trials, rehearsal, too_large, work_at
+from evaluator.stages.verify.trials import PlannedTrial, at, rehearsal, trials_and_left_out, work_at
 from evaluator.stages.verify.verification import verify
 from evaluator.stages.verify.verified import Verified
 
@@ -66,8 +66,7 @@ class SimulatorReferee:
                 f"a problem of these shapes in time: about {work:.2g} operations and words of memory, and at most "
                 f"{_MOST_WORK:.2g} are run"
             )
-        trials = plan_trials(checked_plan.problem, request.settings, generator)
-        left_out = too_large(checked_plan.problem, request.settings, Seed(request.secret).generator())
+        trials, left_out = trials_and_left_out(checked_plan.problem, request.settings, generator)
         if self._rehearses:
             trials = rehearsal(checked_plan.problem, trials)
 

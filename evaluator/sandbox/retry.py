@@ -32,7 +32,7 @@ _TOLD: Final = re.compile(
     r" signal (?P<number>\d+)"
     # g++, of cc1plus, as and collect2; clang.
     rf"|^[\w+./-]+: (?:fatal error|internal compiler error): (?P<driver>{_NAMES}) signal terminated program"
-    rf"|^[\w+./-]{0, 300}clang[\w+./-]{0, 50}: error: unable to execute command: (?P<clang>{_NAMES})\b"
+    rf"|^[\w+./-]{{0,300}}clang[\w+./-]{{0,50}}: error: unable to execute command: (?P<clang>{_NAMES})\b"
     # A shell: dash the name alone, bash after the program's number.
     rf"|^(?:[\w./-]+: (?:line \d+: )?\s*\d+ )?(?P<shell>{_NAMES})(?: \(core dumped\))?[ \t]*(?:$|[\"'/\w])",
     re.MULTILINE,

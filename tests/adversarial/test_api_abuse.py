@@ -288,7 +288,9 @@ def test_keys_that_end_end_at_once(target):
     long_lived, secret = storage.keys.create("long")
 
     def ask(one):
-        return httpx.get(f"{target.url}/evaluations", headers={"Authorization": f"Bearer {one}"}).status_code
+        return httpx.get(
+            f"{target.url}/evaluations", headers={"Authorization": f"Bearer {one}"}, timeout=60
+        ).status_code
 
     assert ask(short) == ask(secret) == 200
     storage.keys.revoke(long_lived.id)

@@ -38,17 +38,20 @@ def test_what_disagrees_is_counted_and_a_review_that_says_as_we_do_explains_it()
 
 
 def test_pairs_come_in_turns_of_their_forms_and_what_was_late_comes_again(tmp_path):
-    forms = {"a": "solve", "b": "solve", "c": "triton", "d": "kernelbench"}
+    forms = {"a": "solve", "b": "solve", "c": "kernelbench", "d": "triton"}
     for name, form in forms.items():
         (tmp_path / name).mkdir()
         pair = {"name": name, "form": form, "claimed": "", "reviewed": ""}
         (tmp_path / name / "pair.json").write_text(json.dumps(pair))
     places = public_and_built.in_turns([tmp_path / name for name in forms], lambda place: forms[place.name])
     assert [forms[place.name] for place in places] == ["kernelbench", "solve", "triton", "solve"]
+    # Of what is new and what lacks one side, that which compiles quickly; then what can hardly be compared.
     earlier = [row("a", "passed", "passed"), row("b", "unsupported", "not_tried"), row("c", "passed", "not_done")]
     pairs = public_and_built.Pairs(places, tmp_path / "rows", earlier)
     left = [(place.name, pairs._sides(place)) for place in pairs._left]
-    assert left == [("c", ("built",)), ("d", ("lifted", "built")), ("b", ("built",))]
+    assert left == [("d", ("lifted", "built")), ("c", ("built",)), ("b", ("built",))]
+    assert not pairs._are_enough()
+    assert public_and_built.Pairs(places, tmp_path / "rows", earlier, enough=1)._are_enough()
     assert len((tmp_path / "rows").read_text().splitlines()) == 3
 
 

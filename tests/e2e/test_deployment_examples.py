@@ -181,8 +181,8 @@ def test_a_proxy_brings_streams_long_bodies_and_whose_they_are(proxied):
         direct.sendall(claimed.encode())
         time.sleep(0.3)
         forged = {"X-Forwarded-For": "9.9.9.9"}
-        assert httpx.get(f"{here.url}/livez", headers=forged).status_code == 503
-        assert httpx.get(f"{address}/livez", headers=forged, verify=False).status_code == 200
+        assert httpx.get(f"{here.url}/livez", headers=forged, timeout=60).status_code == 503
+        assert httpx.get(f"{address}/livez", headers=forged, verify=False, timeout=60).status_code == 200
 
 
 def test_a_browser_signs_in_through_a_proxy_and_cancels(proxied):

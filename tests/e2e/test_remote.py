@@ -95,7 +95,7 @@ def test_a_bad_road_to_a_real_service_loses_and_doubles_nothing(service):
 def test_a_repeat_costs_no_new_evaluation_unless_it_is_asked_for(service):
     # While no worker has been heard of nobody knows who would judge, and nothing is reused.
     until_s = time.monotonic() + 60
-    while httpx.get(f"{service.url}/readyz").status_code != 200:
+    while httpx.get(f"{service.url}/readyz", timeout=60).status_code != 200:
         assert time.monotonic() < until_s, "the service did not become ready"
         time.sleep(0.2)
     with Client(service.url) as client:

@@ -27,7 +27,9 @@ struct Stretch {
 const int MOST_STRETCHES = 64;
 
 struct Memory {
-    u32* found;  // of each stretch: 1 where HOLDS or SAME is not so, or POISON is
+    u32* found;         // of each stretch: 1 where HOLDS or SAME is not so, or POISON is
+    const u32* unless;  // what an earlier look found, or null: where one of the first is 1, nothing is done
+    u64 first;          // how many those are
     Stretch stretches[MOST_STRETCHES];
 };
 
@@ -44,6 +46,7 @@ __device__ __forceinline__ u8 byte_of(u64 word, u64 address)
 // Block y is for stretch y; the blocks of x share its bytes: its ends one by one, the rest sixteen at a time.
 extern "C" __global__ void __launch_bounds__(256) assay_memory(const Memory memory)
 {
+    if (memory.unless && __syncthreads_or(threadIdx.x < memory.first && memory.unless[threadIdx.x])) return;
     const Stretch s = memory.stretches[blockIdx.y];
     const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, threads = (u64)gridDim.x * blockDim.x;
     bool found = false;

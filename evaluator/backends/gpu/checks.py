@@ -33,7 +33,8 @@ _BLOCK_BYTES: Final = 1 << 14
 _MOST_BLOCKS: Final = 528
 """Four of 256 threads for each multiprocessor of an H100: more do not read faster."""
 _BLOCK_ELEMENTS: Final = 1024
-_HEAD: Final = struct.Struct("<Q")
+_HEAD: Final = struct.Struct("<QQQ")
+_UNLESS_AT: Final = struct.calcsize("<Q")
 _STRETCH: Final = struct.Struct("<QQQQII")
 _ARRAYS: Final = "QQQQ4q4q"
 _TERM: Final = "Qd4q"
@@ -127,29 +128,38 @@ class DeviceChecks:
         off = Compared(values, Expected(values + 0.5 * values.abs(), values.abs()), Tolerance(1.0, 0.0, ""))
         right = [Stretch.holds(memory[:1000], word), Stretch.same(memory[1000:2000], memory[2000:3000])]
         wrong = [Stretch.holds(memory[1:1001], word), Stretch.same(memory[:1000], memory[1000:2000])]
-        found, worst = self.look([*right, *wrong], {"exact": exact, "off": off})
-        return (
-            found == [False, False, True, True] and worst is not None and worst["exact"] == 0 and 0 < worst["off"] < 1
-        )
+        written, kept = memory[3000:3500], memory[3500:4000]
+        found, worst = self.look([*right, *wrong], {"exact": exact, "off": off}, [Stretch.fill(written, word)], 2)
+        if found != [False, False, True, True] or worst is None or worst["exact"] != 0 or not 0 < worst["off"] < 1:
+            return False
+        last = [Stretch.holds(written, word), Stretch.holds(kept, word)]
+        return all(self.look(last, {}, [Stretch.fill(kept, word)], 2)[0] == [False, True] for _ in range(2))
 
     def write(self, stretches: Sequence[Stretch]) -> None:
         """Queue fills and copies, which may not overlap."""
         for first in range(0, len(stretches), MOST_STRETCHES):
-            self._launch(stretches[first : first + MOST_STRETCHES], None)
+            self._launch(stretches[first : first + MOST_STRETCHES])
 
     def can_look(self, stretches: int, outputs: int) -> bool:
         """Whether so much fits into one look."""
         return stretches <= MOST_STRETCHES and outputs <= MOST_COMPARISONS
 
     def look(
-        self, stretches: Sequence[Stretch], compared: Mapping[str, Compared]
+        self,
+        stretches: Sequence[Stretch],
+        compared: Mapping[str, Compared],
+        then: Sequence[Stretch] = (),
+        unless: int = 0,
     ) -> tuple[list[bool], dict[str, float] | None]:
         """For each stretch whether it was found, and of each output the largest error over the allowed one.
 
         NaN where one is. None where an array is of a kind that the kernel does not know. Waits once.
+
+        `then`: fills and copies that follow, done by the same wait; the device leaves them out where one of the first
+        `unless` stretches was found.
         """
         results = self._device.results()
-        self._launch(stretches, results)
+        self._launch(stretches, found=results)
         blocks = [_packed(one) for one in compared.values()]
         known = [block for block in blocks if block is not None]
         if len(known) == len(blocks):
@@ -157,6 +167,8 @@ class DeviceChecks:
                 at = 4 * MOST_STRETCHES + 8 * number
                 grid = min(_MOST_BLOCKS, -(-count // _BLOCK_ELEMENTS)), 1
                 self._device.launch(COMPARE, grid, parameters, [*pointers, (_WORST_AT, results[at : at + 8])])
+        for first in range(0, len(then), MOST_STRETCHES):
+            self._launch(then[first : first + MOST_STRETCHES], earlier=results, unless=unless)
         found = self._device.read()
         flags = struct.unpack_from(f"<{len(stretches)}I", found)
         if len(known) < len(blocks):
@@ -164,11 +176,21 @@ class DeviceChecks:
         worst = struct.unpack_from(f"<{len(known)}d", found, 4 * MOST_STRETCHES)
         return [bool(flag) for flag in flags], dict(zip(compared, worst, strict=True))
 
-    def _launch(self, stretches: Sequence[Stretch], results: Tensor | None) -> None:
+    def _launch(
+        self,
+        stretches: Sequence[Stretch],
+        found: Tensor | None = None,
+        earlier: Tensor | None = None,
+        unless: int = 0,
+    ) -> None:
+        """`found` takes the results; nothing is done where one of the first `unless` in `earlier` was found."""
         if not stretches:
             return
         parameters = bytearray(KERNELS[MEMORY])
-        pointers = [] if results is None else [(0, results)]
+        pointers = [] if found is None else [(0, found)]
+        if earlier is not None:
+            _HEAD.pack_into(parameters, 0, 0, 0, unless)
+            pointers.append((_UNLESS_AT, earlier))
         place, longest = _HEAD.size, 1
         for one in stretches:
             size_bytes = one.at.numel() * one.at.itemsize

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from common.demangled import without_parameters
 from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.faults import fault_of
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
-from evaluator.backends.gpu.shared_memory import Layout, Memory, layout, step_order
-from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
-from evaluator.backends.session import KernelLaunch, Looked, PlanRun, Program, RunOutcome, UnsupportedError, Wanted
+from evaluator.backends.gpu.run_memory import RunMemory
+from evaluator.backends.gpu.shared_memory import Layout, Memory, step_order
+from evaluator.backends.gpu.tensors import synchronize
+from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, UnsupportedError
 from evaluator.errors import GpuError
-from evaluator.problems.arrays import as_elements, to_numpy
+from evaluator.problems.arrays import to_numpy
 
 _CANARY_COUNT: Final = 1 << 16
 _SLACK_S: Final = 0.5
@@ -222,8 +223,8 @@ class GpuSession:
         self, runtime: GpuRuntime, runner: Runner, slot: Slot, program: Program, attributes: bool, leaves_traces: bool
     ) -> None:
         self._runtime, self._runner, self._slot = runtime, runner, slot
-        self._checks = runtime.checks
-        self.looks = self._checks is not None
+        self._memory = RunMemory(slot.memory, runtime.checks)
+        self.looks = runtime.checks is not None
         self._entries = {entry.symbol: entry for entry in program.entries}
         self._prints = re.search(r"\bvprintf\b", program.ptx) is not None
         # What outlives a program on a device beside its memory: the heap, and the stack's and the printer's buffers.
@@ -234,17 +235,8 @@ class GpuSession:
         self._unloadable: Fault | None = None
         """Why the driver would not take the program."""
         self._plans: dict[object, tuple[int, Layout]] = {}
-        self._layouts: dict[object, Layout] = {}
-        """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
-        self._guarded: Layout | None = None
-        """The layout whose guards are known to be whole: they need not be written again."""
-        self._last: Layout | None = None
-        """The layout of the run before, whose temporaries a run may find as they were left."""
-        # Guards repeat this word. Nobody outside the referee knows it, so nobody can write over it unseen.
-        word = secrets.token_bytes(8)
-        self._word_number = int.from_bytes(word, "little")
-        self._word = on_device(np.frombuffer(word, np.uint8), slot.memory.content)
-        self._word_as_int = as_words(self._word)
+        self._unanswered = 0
+        """Plans that the runner was told of and has not yet said to be ready."""
         image = os.memfd_create("image")
         try:
             os.write(image, program.cubin)
@@ -266,7 +258,7 @@ class GpuSession:
         if not self._alive:
             return
         self._alive = False
-        if error is not None:
+        if error is not None or not self._is_settled():
             self._runtime.discard(self._runner)
         else:
             self._runtime.give_back(self._runner, self._spotless)
@@ -278,25 +270,20 @@ class GpuSession:
         if self._unloadable is not None:
             self._die()
             return RunOutcome({}, self._unloadable)
-        plan, where, awaited = self._plan(run)
+        plan, where = self._plan(run)
         if run.steps:
-            self._write(run, where)
+            self._memory.write(run, where)
         else:
-            # A plan that does nothing leaves the memory as it is, and what earlier launches did to its guards. But
-            # the referee does something on the GPU, as before every launch: then the runner waits for its turn.
-            self._word.clone()
-            synchronize(self._word)
-        if awaited:
-            try:
-                self._runner.answer("plan")
-            except (RunnerError, RunnerHungError) as error:
-                raise gpu_fault("A plan could not be prepared", error) from error
+            self._memory.leave()
+        self._await_plans()
         started_us = time.perf_counter_ns() / 1000
-        wanted = None
+        wanted = following = None
         try:
             self._runner.tell({"order": "go", "id": plan, "prints": self._prints})
             if run.wanted is not None and not run.quiet:
                 wanted = run.wanted()
+            if run.following is not None and run.look and self.looks:
+                following = run.following()
             waits_us = time.perf_counter_ns() / 1000
             left_s = run.time_limit_s + _SLACK_S - (waits_us - started_us) / 1e6
             answer = self._runner.answer("go", max(0.0, left_s))
@@ -330,157 +317,46 @@ class GpuSession:
             return outcome
         if run.wanted is not None and wanted is None:
             wanted = run.wanted()
-        contents, looked = self._looked(run, where, wanted)
+        if following is not None:
+            self._plan(following)
+        contents, looked = self._memory.look(run, where, wanted, following)
         if looked is None:
-            return replace(outcome, contents=self._taken_over(run, where), fault=self._trespass(where))
+            taken_over = self._memory.taken_over(run, where)
+            return replace(outcome, contents=taken_over, fault=self._memory.trespass(where))
         return replace(outcome, contents=contents, looked=looked)
 
-    def _plan(self, run: PlanRun) -> tuple[int, Layout, bool]:
-        """The plan's number with the runner, where its buffers are, and whether the runner is preparing it now.
+    def _plan(self, run: PlanRun) -> tuple[int, Layout]:
+        """The plan's number with the runner, and where its buffers are.
 
-        It does so while the contents are written.
+        A new one the runner prepares while memory is looked at and written. It is told of none while a program runs:
+        if that hangs, nobody takes what is sent.
         """
-        buffers = tuple((b.name, b.size_bytes) for b in run.buffers)
-        key = (buffers, run.steps)
-        new = key not in self._plans
-        if new:
-            where = self._layouts.setdefault(buffers, layout(run.buffers, self._slot.memory.size_bytes))
-            if where.size_bytes > self._slot.memory.size_bytes:
-                raise GpuError("The shared memory is smaller than the plan needs.", "Please report it.")
+        key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
+        if key not in self._plans:
+            where = self._memory.layout(run)
             number = len(self._plans)
             steps = [step_order(step, where, self._entries) for step in run.steps]
             self._runner.tell({"order": "plan", "id": number, "steps": steps})
+            self._unanswered += 1
             self._plans[key] = (number, where)
-        return (*self._plans[key], new)
+        return self._plans[key]
 
-    def _write(self, run: PlanRun, where: Layout) -> None:
-        content = self._slot.memory.content
-        if self._checks is not None:
-            self._checks.write(self._stretches(run, where))
-            self._guarded = self._last = where
-            synchronize(content)
-            return
-        if where is not self._guarded:
-            for start, end in where.guards():
-                odd = min(-start % 8, end - start)
-                if odd:
-                    content[start : start + odd] = self._word[start % 8 : start % 8 + odd]
-                as_words(content[start + odd : end]).copy_(self._word_as_int)
-            self._guarded = where
-        for buffer, place in zip(run.buffers, where.places, strict=True):
-            target = content[place.offset : place.end]
-            if buffer.content is not None:
-                target.copy_(buffer.content.reshape(-1).view(target.dtype))
-            elif buffer.role == "output" or run.poison_elsewhere is None:
-                target.fill_(run.poison)
-            elif not (run.keeps and where is self._last):
-                target.fill_(run.poison_elsewhere)
-        self._last = where
-        synchronize(content)
+    def _await_plans(self) -> None:
+        """Hear that all plans are ready. Raises GpuError."""
+        while self._unanswered:
+            self._unanswered -= 1
+            try:
+                self._runner.answer("plan")
+            except (RunnerError, RunnerHungError) as error:
+                raise gpu_fault("A plan could not be prepared", error) from error
 
-    def _stretches(self, run: PlanRun, where: Layout) -> list[checks.Stretch]:
-        """What `_write` does, for device code of ours."""
-        content = self._slot.memory.content
-        wanted = []
-        if where is not self._guarded:
-            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in where.guards()]
-        for buffer, place in zip(run.buffers, where.places, strict=True):
-            target = content[place.offset : place.end]
-            if buffer.content is not None:
-                given = buffer.content.reshape(-1).view(target.dtype)
-                wanted.append(checks.Stretch.copy(target, given.to(target.device)))
-            elif buffer.role == "output" or run.poison_elsewhere is None:
-                wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
-            elif not (run.keeps and where is self._last):
-                wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
-        return wanted
-
-    def _looked(self, run: PlanRun, where: Layout, wanted: Wanted | None) -> tuple[dict[str, Any], Looked | None]:
-        """What memory holds, and what device code of ours saw of it; nothing where others have to look.
-
-        That is also where something was written outside of the buffers: array code says what.
-        """
-        content, guards = self._slot.memory.content, where.guards()
-        memory = {place.name: content[place.offset : place.end] for place in where.places}
-        inputs = [buffer for buffer in run.buffers if buffer.role == "input"]
-        outputs = [buffer for buffer in run.buffers if buffer.role == "output"]
-        asked = len(guards) + len(inputs) + 3 * len(outputs)
-        if self._checks is None or not self._checks.can_look(asked, len(outputs)):
-            return {}, None
-        contents = {buffer.name: memory[buffer.name] for buffer in inputs}
-        contents |= {buffer.name: empty_like(memory[buffer.name]) for buffer in outputs}
-        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
-        stretches += [
-            checks.Stretch.same(memory[one.name], one.content.reshape(-1).view(content.dtype).to(content.device))
-            for one in inputs
-            if one.content is not None
-        ]
-        kept = len(stretches)
-        stretches += [checks.Stretch.poisoned(memory[one.name], run.poison, one.item_bytes) for one in outputs]
-        clean = len(stretches)
-        if run.same_as is not None:
-            earlier = {name: array.reshape(-1).view(content.dtype) for name, array in run.same_as.items()}
-            stretches += [checks.Stretch.same(memory[one.name], earlier[one.name]) for one in outputs]
-        alike = len(stretches)
-        stretches += [checks.Stretch.copy(contents[one.name], memory[one.name]) for one in outputs]
-        compared = {}
-        if wanted is not None:
-            compared = {
-                name: checks.Compared(as_elements(contents[name], *wanted.shaped[name]), expected, wanted.tolerance)
-                for name, expected in wanted.expected.items()
-            }
-        found, worst = self._checks.look(stretches, compared)
-        if any(found[: len(guards)]):
-            return {}, None
-        return contents, Looked(
-            inputs_kept=not any(found[len(guards) : kept]),
-            poisoned=any(found[kept:clean]),
-            worst=worst if wanted is not None else None,
-            same=None if run.same_as is None else not any(found[clean:alike]),
-        )
-
-    def _taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
-        content = self._slot.memory.content
-        memory = {place.name: content[place.offset : place.end] for place in where.places}
-        return {
-            # Inputs stay where they are: they are looked at before the next run, and a baseline reads them there.
-            buffer.name: memory[buffer.name].clone() if buffer.role == "output" else memory[buffer.name]
-            for buffer in run.buffers
-            if buffer.role != "temporary"
-        }
-
-    def _trespass(self, where: Layout) -> Fault | None:
-        """What was written outside of the buffers, if anything."""
-        content = self._slot.memory.content
-        guards = where.guards()
-        changed, owners = [], []
-        for guard in guards:
-            start, end = guard
-            odd = min(-start % 8, end - start)
-            if odd:
-                changed.append(content[start : start + odd] != self._word[start % 8 : start % 8 + odd])
-                owners.append(guard)
-            changed.append(as_words(content[start + odd : end]) != self._word_as_int)
-            owners.append(guard)
-        hit = {guard for guard, flag in zip(owners, any_true(changed), strict=True) if flag}
-        for start, end in guards:
-            if (start, end) not in hit:
-                continue
-            self._guarded = None
-            whole = self._word.repeat((end - start) // 8 + 2)[start % 8 : start % 8 + end - start]
-            bytes_hit = (content[start:end] != whole).nonzero()
-            first, last = start + int(bytes_hit[0]), start + int(bytes_hit[-1])
-            # The guard lies between two buffers: whichever is nearer to what was hit was probably meant.
-            offset = min((first, last), key=where.distance)
-            place, element = where.nearest(offset)
-            beyond = "before its start" if element < 0 else "past its end"
-            return Fault(
-                kind="out_of_bounds",
-                message=f"{place.name}[{element}] was written, {beyond}",
-                buffer=place.name,
-                element=element,
-            )
-        return None
+    def _is_settled(self) -> bool:
+        """Whether the runner is ready for other orders: it may still prepare a plan that nobody wants any more."""
+        try:
+            self._await_plans()
+        except GpuError:
+            return False
+        return True
 
     def _die(self) -> None:
         self._alive = False

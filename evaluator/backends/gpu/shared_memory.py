@@ -58,6 +58,13 @@ class Layout:
         ends = (*(place.offset for place in self.places), self.size_bytes)
         return tuple(zip(starts, ends, strict=True))
 
+    def guards_beyond(self, other: "Layout | None") -> tuple[tuple[int, int], ...]:
+        """What of the guards is not among those of another layout of the same memory, in which a buffer lay there."""
+        if other is None:
+            return self.guards()
+        both = ((max(start, p.offset), min(end, p.end)) for start, end in self.guards() for p in other.places)
+        return tuple((start, end) for start, end in both if start < end)
+
     def distance(self, offset: int) -> int:
         """How many bytes lie between a byte and the nearest buffer."""
         return min(max(place.offset - offset, offset - place.end + 1, 0) for place in self.places)

@@ -314,8 +314,8 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
         if here.block == other.block and here.act != other.act and "atomic" not in (here.act, other.act):
             return (
                 f"Several threads meet at one element{_on(here.line)}. Where they take turns in a loop, as in a "
-                "reduction by halves, put `__syncthreads()` at the end of each turn; where all change the same "
-                "element, use an atomic (`atomicAdd` …) or give each thread elements of its own."
+                "reduction by halves, put `__syncthreads()` at the end of each turn, outside of conditions; where "
+                "all change the same element, use an atomic (`atomicAdd` …) or give each thread elements of its own."
             )
         return (
             f"Several threads meet at one element{_on(here.line)}: give each thread elements of its own, use an "
@@ -327,7 +327,9 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
             "(`atomicAdd` …), or leave this part to a second launch."
         )
     same_warp = _warp(here.thread, block) == _warp(other.thread, block)
-    barrier = "`__syncwarp()` (or `__syncthreads()`)" if same_warp else "`__syncthreads()`"
+    # One of the lines may stand inside a condition, where such a barrier would be undefined.
+    block_barrier = "`__syncthreads()` (all threads of the block must reach it)"
+    barrier = "`__syncwarp()` (or `__syncthreads()`)" if same_warp else block_barrier
     if here.line is None or other.line is None:
         return f"Put {barrier} between the two."
     if rewrites and here.line < other.line:

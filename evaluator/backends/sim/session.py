@@ -49,7 +49,7 @@ from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
 _REPORT_IT: Final = "Please report it with the kernel's source."
 _SLACK_S: Final = 2.0
 """How much later than its limit a run may answer: its own clock ends it in better words, if it is to be believed."""
-_BELIEVED: Final = 4.0
+_BELIEVED: Final = warden.STRETCH_BEHIND
 """How many times as long as it says that it ran a run may have lasted: on a busy machine it stood in line for the
 rest."""
 _PIPED_BYTES_PER_S: Final = 100e6
@@ -120,7 +120,7 @@ class SimulatorSession:
         self._buffers = {buffer.name: (index, buffer.item_bytes) for index, buffer in enumerate(run.buffers)}
         allowed_s = run.time_limit_s * self.slower + _SLACK_S + travelling_bytes / _PIPED_BYTES_PER_S
         # The program counts the time that it has a processor; this clock is for one that says nothing.
-        allowed_s = warden.longest_s(allowed_s)
+        allowed_s = warden.longest_s(allowed_s, steps_back=True)
         began_s = time.monotonic()
         self.process.allow(allowed_s)
         try:
@@ -143,7 +143,7 @@ class SimulatorSession:
     def elements(self, buffer: str, chosen: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Elements of a buffer of the last run. Raises InfrastructureError when the process breaks."""
         number, item_bytes = self._buffers[buffer]
-        self.process.allow(warden.longest_s(_SLACK_S + chosen.nbytes / _PIPED_BYTES_PER_S))
+        self.process.allow(warden.longest_s(_SLACK_S + chosen.nbytes / _PIPED_BYTES_PER_S, steps_back=True))
         try:
             self.process.send(struct.pack("<3Q", _ELEMENTS, number, chosen.size), chosen.astype("<u8").tobytes())
             memory = self.process.receive(chosen.size * item_bytes)

@@ -22,7 +22,7 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.triton.entry_points import bind_python, python_entry
 from evaluator.stages.time.measurement import Baseline
 from evaluator.stages.time.roofline import Roofline, precision_of
-from evaluator.stages.verify.trials import asked_sizes, plan_trials, too_large
+from evaluator.stages.verify.trials import asked_sizes, trials_and_left_out
 from evaluator.stages.verify.verification import verify
 from evaluator.stages.verify.verified import Verified
 
@@ -43,7 +43,7 @@ def judge_host(
     """
     settings, problem = request.settings, request.problem
     generator = Seed(request.secret).generator()
-    trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
+    trials, left_out = trials_and_left_out(problem, settings, generator, timed_too=settings.timing)
     rng = make_rng(int(generator.integers(1 << 62)))
     clock = Stopwatch()
     plan = host_plan(problem, request.arch, request.text.count("\n") + 1)
@@ -54,19 +54,28 @@ def judge_host(
         runtime.open(program, compared, foreign=bool(problem.origin), given=_given_outputs(request)) as session,
     ):
         clock.lap("process")
+        # Alone where a verdict or a reward goes by it; elsewhere all others would wait seconds for a profile.
+        decides = settings.min_coverage is not None or settings.reward == "coverage"
+        profiled_alone = settings.timing or decides
+        coverage = _UNPROFILED
         try:
-            left_out = too_large(problem, settings, Seed(request.secret).generator())
             verified = verify(plan, session, settings, rng, trials, by_trials(progress), left_out=left_out)
             verified = in_words_of_host_code(verified.warned_of_what_hardly_tells())
+            clock.lap("verify")
+            if verified.ruling is None and not profiled_alone:
+                progress(Progress(Phase.PROFILE))
+                coverage = _covered(session, request)
+                clock.lap("profile")
         finally:
             # For timing, and for clearing what memory is free afterwards, the device must be nobody else's.
             turn.alone()
-        clock.lap("verify")
+        clock.lap("turn")
         if verified.ruling is not None:
             return HostResult(verified, verified.ruling, session.entry, phases_s=clock.laps_s)
-        progress(Progress(Phase.PROFILE))
-        coverage = _covered(session, request)
-        clock.lap("profile")
+        if profiled_alone:
+            progress(Progress(Phase.PROFILE))
+            coverage = _covered(session, request)
+            clock.lap("profile")
         ruling = ruling_on_coverage(coverage, settings.min_coverage)
         found = HostResult(verified, ruling, session.entry, coverage=coverage.share, libraries=coverage.libraries)
         if ruling is None and compared is None and settings.timing:

@@ -20,7 +20,7 @@ from evaluator.stages.profile.gpu_counters import count
 from evaluator.stages.time.measurement import Baseline, TimingRound, measure
 from evaluator.stages.time.statistics import below_floor
 from evaluator.stages.verify.sanitizer_run import sanitize
-from evaluator.stages.verify.trials import asked_sizes, plan_trials, rehearsal, too_large
+from evaluator.stages.verify.trials import asked_sizes, rehearsal, trials_and_left_out
 from evaluator.stages.verify.verification import verify
 
 
@@ -52,7 +52,7 @@ def judge_and_time(
     problem = checked_plan.problem
     generator = Seed(request.secret).generator()
     timed_sizes = asked_sizes(problem, settings.sizes) if settings.sizes else problem.timing_sizes
-    trials = plan_trials(problem, settings, generator, timed_too=settings.timing)
+    trials, left_out = trials_and_left_out(problem, settings, generator, timed_too=settings.timing)
     rng = make_rng(int(generator.integers(1 << 62)))
     clock = Stopwatch()
 
@@ -77,7 +77,6 @@ def judge_and_time(
         look, second = None, None
         with open_session(checked_plan, _largest_bytes(checked_plan, [trial.sizes for trial in trials])) as session:
             clock.lap("context")
-            left_out = too_large(problem, settings, Seed(request.secret).generator())
             verified = verify(
                 checked_plan, session, settings, rng, trials, by_trials(verified_trial), left_out=left_out
             ).warned(warnings)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
+from common.file_lock import lock_unless_held
 from common.file_replacement import replace_file
 from evaluator.cancellation import CancelToken
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
@@ -154,10 +155,9 @@ def waiting(folder: Path) -> int:
     count = 0
     for file in folder.glob("*") if folder.is_dir() else ():
         with contextlib.suppress(OSError), file.open("rb") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if lock_unless_held(held, shared=True):
                 file.unlink()
-            except BlockingIOError:
+            else:
                 count += 1
     return count
 

@@ -149,7 +149,8 @@ class ContainerSession:
         self, writing: bool = False, reading: bool = True, until_s: float | None = None, asked_bytes: int = 0
     ) -> None:
         """Wait until something can be done; take in what came where the caller does not do so (`reading`)."""
-        given_up_s = self._started_s + warden.longest_s(self._job.limits.wall_s) + PATIENCE_S
+        most_s = warden.longest_s(self._job.limits.wall_s, steps_back=False)  # the kernel shares out by container
+        given_up_s = self._started_s + most_s + PATIENCE_S
         pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
         poller = select.poll()
         poller.register(self._connection, select.POLLIN | (select.POLLOUT if writing else 0))

@@ -42,7 +42,7 @@ def too_busy(wall_s: float, waited_s: float) -> SandboxError:
     """The fault where nothing can be said about a program, because it hardly ran."""
     return SandboxError(
         f"This machine is too busy: a job stood in line for a processor for {waited_s:.1f} of {wall_s:.1f} s.",
-        "Use fewer workers, or leave the machine to them.",
+        "Try again when less runs on it; a service needs fewer workers.",
     )
 
 
@@ -60,7 +60,7 @@ def finished_from(
     Raises SandboxError for one that this machine was too busy to give its time.
     """
     code, reason = int(ended["exit"]), ended["reason"]
-    if reason == "wall" and ended["wall_s"] >= warden.longest_s(limits.wall_s):
+    if ended["too_busy"]:
         raise too_busy(ended["wall_s"], ended["waited_s"])
     own_signals = frozenset(map(int, ended["own_signals"]))
     by_limit = -code if -code in own_signals else None

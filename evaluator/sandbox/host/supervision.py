@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from common.file_lock import lock_unless_held
 from evaluator.errors import JobKilledError, SandboxError, StorageError
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
@@ -97,8 +98,8 @@ class WorkFolders:
                     continue
                 descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    warden.remove_folder(str(folder))
+                    if lock_unless_held(descriptor):
+                        warden.remove_folder(str(folder))
                 finally:
                     os.close(descriptor)
 
@@ -288,6 +289,11 @@ class SupervisedSession:
         """Whether the job may start no process: its tasks are to be bounded, and no control group could be made."""
         return self._job.bounded_tasks and self._task_group is None
 
+    @property
+    def _steps_back(self) -> bool:
+        # What drives a device is measured by the clock of it: nobody goes before it.
+        return not self._job.devices
+
     def begin(self, command: Command) -> None:
         """Write the files and start the command; raises SandboxError, StorageError."""
         limits = self._job.limits
@@ -331,8 +337,7 @@ class SupervisedSession:
             "work_bytes": limits.work_bytes,
             "processes": limits.processes,
             "task_group": self._task_group.members if self._task_group else "",
-            # What drives a device is measured by the clock of it: nobody goes before it.
-            "steps_back": not self._job.devices,
+            "steps_back": self._steps_back,
             "open_files": limits.open_files,
         }
         self._control.settimeout(PATIENCE_S)
@@ -407,7 +412,8 @@ class SupervisedSession:
         for fd in (self._stdout, self._stderr):
             if fd >= 0:
                 poller.register(fd, select.POLLIN)
-        given_up_s = self._started_s + warden.longest_s(self._job.limits.wall_s) + PATIENCE_S
+        most_s = warden.longest_s(self._job.limits.wall_s, self._steps_back)
+        given_up_s = self._started_s + most_s + PATIENCE_S
         pause_s = min(given_up_s, self._late_s, until_s or given_up_s) - time.monotonic()
         # The kernel takes milliseconds as an int, and the process that forks runners may live for years.
         ready = [fd for fd, _ in poller.poll(min(max(0.0, pause_s), _LONGEST_PAUSE_S) * 1000)]

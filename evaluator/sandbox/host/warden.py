@@ -42,6 +42,9 @@ STRETCH, STRETCH_S = 2.0, 30.0
 """The time that a job stood in line for a processor does not count, until it has lasted so many times its wall time;
 where that is short, so many seconds more. With as many workers as processors a job has more than half of one; what
 has less for so long says that the machine is overloaded, and its caller must not wait for that any longer."""
+STRETCH_BEHIND = 6.0
+"""The same for a job that lets others go first: with a third of their weight it has a third of their time at least,
+and is given up no sooner than one of theirs would be."""
 STEP_BACK_AFTER_S, STEP_BACK = 2.0, 5
 """From so much CPU time on a job lets others go first: twice an ordinary job's, so that those never wait. By so many
 steps of nice(2): a third of the weight, which leaves a quarter of a processor beside one that is short, and all of it
@@ -200,9 +203,9 @@ def _guard(fds: list[int], grader: int) -> int:
     return 0
 
 
-def longest_s(wall_s: float) -> float:
-    """How long a job with this limit may last on a machine that is too busy for it."""
-    return max(STRETCH * wall_s, wall_s + STRETCH_S)
+def longest_s(wall_s: float, steps_back: bool) -> float:
+    """How long a job with this limit may last on a machine that is too busy for it; `steps_back` as in its order."""
+    return max((STRETCH_BEHIND if steps_back else STRETCH) * wall_s, wall_s + STRETCH_S)
 
 
 def _wait_for_leave(connection: socket.socket, grader: int) -> None:
@@ -344,6 +347,7 @@ def supervise(
     niceness = process_tree.Niceness(STEP_BACK)
     kills_before = kills_for_memory()
     end = start + order["wall_s"]
+    most_s = longest_s(order["wall_s"], order.get("steps_back", False))
     next_watch = start + WATCH_INTERVAL_S
     next_look = next_watch
     while child not in statuses and reason is None:
@@ -365,7 +369,7 @@ def supervise(
             reason = "ordered"
         elif now >= end:
             line.look()
-            end = start + min(order["wall_s"] + line.waited_s(now - start), longest_s(order["wall_s"]))
+            end = start + min(order["wall_s"] + line.waited_s(now - start), most_s)
             reason = "wall" if now >= end else None
         elif now >= next_watch:
             line.look()
@@ -404,6 +408,7 @@ def supervise(
         "reason": reason,
         "wall_s": wall_s,
         "waited_s": line.waited_s(wall_s),
+        "too_busy": reason == "wall" and wall_s >= most_s,
         # What a killed process of a namespace took is not always in the kernel's sum.
         "used_s": max(used_s, line.used_s),
         "own_signals": [int(number) for number, ours in sent.items() if ours],

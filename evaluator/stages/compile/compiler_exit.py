@@ -7,6 +7,9 @@ warnings and assertions, hold line breaks. So signals are believed only where no
 one has ended a program of g++'s, that says so with the name of what it started; so it is given something to start
 whose name no source can know (`run_compiler`). Of want of memory and of room a compiler speaks itself, after the last
 error: one that reached its errors names them after what a source had it say, and counts them at the end.
+
+A program that is killed may leave a line half written, as `as` does where it begins to name a file. Words about its
+end then go on in that line, so they count wherever in a line they stand.
 """
 
 import dataclasses
@@ -39,19 +42,17 @@ _SCRIPT: Final = b'#!/bin/sh\nexec "$@"\n'
 _NAME_BYTES: Final = 16
 """Of randomness: nobody guesses it."""
 
-_COLLECT2: Final = re.compile(r"^[\w+./-]{0,300}collect2[\w.-]{0,50}: (?:fatal )?error: [^\n]*$", re.MULTILINE)
+_COLLECT2: Final = re.compile(r"collect2[\w.-]{0,50}: (?:fatal )?error: (?:(?!collect2)[^\n])*$", re.MULTILINE)
 _OLD_NVCC: Final = re.compile(
-    r"^nvcc error\s*: '[^'\n]*' died due to signal (\d+)(?: \([\w ]+\))?[ \t]*$", re.MULTILINE
+    r"nvcc error\s*: '[^'\n]*' died due to signal (\d+)(?: \([\w ]+\))?[ \t]*$", re.MULTILINE
 )
-_CLANG: Final = re.compile(
-    r"^[\w+./-]{0,300}clang[\w+./-]{0,50}: error: unable to execute command: [^\n]*$", re.MULTILINE
-)
+_CLANG: Final = re.compile(r"clang[\w+./-]{0,50}: error: unable to execute command: [^\n]*$", re.MULTILINE)
 _CLANG_EXIT: Final = 254
 """How clang's driver ends when a signal ended a program of its own, and at no other time."""
 _COMMON_EXITS: Final = frozenset({1, 2, 4})
 """How compilers end that refuse a source. As numbers of signals they say nothing."""
 _FRONT_ENDS_EXIT: Final = 4
-_TERMINATED: Final = re.compile(r"(?:^|\n)(?P<before>[^\n]*)\n+Compilation terminated\.\s*$")
+_TERMINATED: Final = re.compile(r"(?:^|\n)(?P<before>[^\n]*)\n*Compilation terminated\.\s*$")
 """What cudafe++ and cicc say last when they are asked to end; where errors end them, they count those just before."""
 _DRIVERS_LINE: Final = re.compile(
     r"[\w+./-]+: (?:fatal error|internal compiler error): [\w ]+ signal terminated program \S+"
@@ -99,8 +100,8 @@ def signals_told(run: JobResult) -> frozenset[int]:
     witness = run.witness if isinstance(run, CompilerRun) else ""
     if witness:
         ends = re.escape(f" signal terminated program ./{witness}")
-        if told := re.findall(rf"^[\w+./-]+: (?:fatal error|internal compiler error): [^\n]*{ends}$", words, re.M):
-            return signals_of(run, told[-1])
+        if told := re.findall(rf": ((?:fatal error|internal compiler error): [\w /-]+{ends})$", words, re.M):
+            return signals_of(run, f"g++: {told[-1]}")
     if isinstance(run, CompilerRun) and run.linked:
         # A linker that ends by itself, or is ended, is spoken of after all that it has said.
         return signals_of(run, next(reversed(_COLLECT2.findall(words)), ""))

@@ -1,21 +1,21 @@
 """PyTorch's headers as the host compiler keeps them once it has read them (precompiled headers), for many extensions.
 
-A folder beside the cache for each compiler, PyTorch and set of flags: some hundred MiB, and made in half a minute or
+A folder of the cache for each compiler, PyTorch and set of flags: some hundred MiB, and made in half a minute or
 more, so only where several modules have been built for it already. Without it everything compiles as well, slower.
-Nothing of a submission is in it.
+Nothing of a submission is in it, but flags are a submission's to choose: the cache keeps those that were used last.
 """
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from common.file_lock import lock_unless_held
 from evaluator.disk_cache import Cache, key_of
 from evaluator.errors import SandboxError
 from evaluator.sandbox.sandbox import Job, JobResult
@@ -40,8 +40,6 @@ compiler's headers and 35 s for nvcc's, of which a build then saves a quarter an
 _FAILED: Final = "failed"
 _MAX_REASON: Final = 2000
 """Characters of what a compiler says that are kept: the first errors."""
-_MAX_KEPT: Final = 6
-"""Prepared headers, those that were used last, some 2.5 GiB: flags are a submission's to choose."""
 _MACROS, _FILES = "macros", "files"
 _STANDARD: Final = (
     *("algorithm", "array", "atomic", "cassert", "cctype", "cfloat", "chrono", "climits", "cmath", "cstddef"),
@@ -116,27 +114,37 @@ class HeaderPreparation:
         self, kind: str, flags: tuple[str, ...], now: bool, make: Callable[[], Mapping[str, bytes]]
     ) -> PreparedHeaders | None:
         key = key_of(_RULES, kind, "\n".join(flags), self.torch.version, str(self.torch.root), self.toolchain.digest)
-        folder = self.cache.root / "headers" / key
+        folder = self.cache.folders / key
         try:
-            if not folder.is_dir():
-                folder.parent.mkdir(parents=True, exist_ok=True)
-                if not now and not _worth(folder.with_suffix(".builds")):
-                    return None
-                with _alone(folder.with_suffix(".lock")) as alone:
-                    if not alone:
-                        return None
-                    if not folder.is_dir():
-                        try:
-                            made = make()
-                        except _NotPreparedError as why:
-                            made = {_FAILED: str(why).encode()}  # once, and not with every build
-                        _write(folder, made)
-            return _read(folder)
+            return _read(folder) if folder.is_dir() or self._prepare(folder, now, make) else None
         except (OSError, SandboxError):
             # No room or no time, say: it is only a way to save time, and tried again after as many builds.
             with contextlib.suppress(OSError):
                 folder.with_suffix(".builds").unlink(missing_ok=True)
             return None
+
+    def _prepare(self, folder: Path, now: bool, make: Callable[[], Mapping[str, bytes]]) -> bool:
+        """Prepare what is not there, where that is worth it and nobody else does; whether it is there then."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if not now and not _worth(folder.with_suffix(".builds")):
+            return False
+        with folder.with_suffix(".lock").open("ab") as lock:
+            if not lock_unless_held(lock):
+                return False
+            if not folder.is_dir():
+                _write(folder, self._made_or_failed(make))
+                self.cache.trim_folders()
+        return True
+
+    def _made_or_failed(self, make: Callable[[], Mapping[str, bytes]]) -> Mapping[str, bytes]:
+        """What does not succeed is tried once, and not with every build."""
+        try:
+            made = make()
+        except _NotPreparedError as why:
+            return {_FAILED: str(why).encode()}
+        if sum(map(len, made.values())) > self.cache.room_for_folders_bytes:
+            return {_FAILED: b"They have no room in the cache."}
+        return made
 
     def _host_files(self, flags: tuple[str, ...], first: str = _ALSO_INLINE) -> Mapping[str, bytes]:
         try:
@@ -211,18 +219,6 @@ def _worth(builds: Path) -> bool:
         return file.tell() > _WORTH_BUILDS
 
 
-@contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[bool]:
-    """Whether nobody else prepares the same: who would have to wait goes without."""
-    with lock.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-
-
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     new = folder.with_name(f"new-{secrets.token_hex(8)}")
     try:
@@ -232,9 +228,6 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    held = sorted((one for one in folder.parent.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
-    for old in held[:-_MAX_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _read(folder: Path) -> PreparedHeaders | None:

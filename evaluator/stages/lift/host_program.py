@@ -42,7 +42,8 @@ _CALLER: Final = "assay_caller.h"
 DECLARES_ENTRY: Final = "solve.h"
 """LeetGPU's header, which its first starting texts include: it declares `solve`, which the text defines itself."""
 _INCLUDES_IT: Final = re.compile(rf'^[ \t]*#[ \t]*include[ \t]*"{re.escape(DECLARES_ENTRY)}"', re.MULTILINE)
-_RULES: Final = "host program 2"
+_RULES: Final = "host program 3"
+"""What is cached, and by which rules: refusals of version 2 may come from an assembler that someone had killed."""
 _RECORDER_FLAGS: Final = ("-std=c++17", "-O1", "-fno-rtti", "-w")
 _MAX_SIGNATURE_BYTES: Final = 1 << 16
 _MAX_HOST_BYTES: Final = 64 << 20

@@ -49,10 +49,12 @@ class HostCall:
         return " ".join(map(str, fields))
 
 
-def bytes_of_tensors(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
-    """Of each input and then each output, of both sets (TENSORS_OF_CALLS)."""
+def bytes_of_tensors(problem: Problem, *sizes_of_sets: Sizes) -> tuple[int, ...]:
+    """Of each input and then each output, of each set of tensors (TENSORS_OF_CALLS)."""
     tensors = (*problem.inputs, *problem.outputs)
-    return 2 * tuple(prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for tensor in tensors)
+    return tuple(
+        prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes for sizes in sizes_of_sets for tensor in tensors
+    )
 
 
 class RunsJobs(Protocol):

@@ -1,6 +1,6 @@
 """Lifting, as a whole: a source with host code in, and the plan at any sizes out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +15,14 @@ from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.toolchain import Beside, Toolchain
 from evaluator.stages.lift.binding import HostSignature, LiftRefusedError, adds_to_memory, bind, call_values
+from evaluator.stages.lift.calls.process_calls import (
+    ProcessCalls,
+    Scalars,
+    calls_behind,
+    fails_before,
+    refused_behind,
+)
+from evaluator.stages.lift.calls.repeated_calls import CallForm, RepeatedCalls
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.binding import ExtensionSignature, bind_extension
 from evaluator.stages.lift.extension.headers import FLAGS, beside_of, files_for_runtime
@@ -25,14 +33,10 @@ from evaluator.stages.lift.host_program import (
     form_of_entry,
     headers_of_entry,
 )
-from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, record
+from evaluator.stages.lift.host_runs import HostCall, Recorded, RecordingSandbox, bytes_of_tensors, record
 from evaluator.stages.lift.memory_uses import MemoryUses
-from evaluator.stages.lift.recording import TENSORS_OF_CALLS, Recording, Refusal, ruling_of
-from evaluator.stages.lift.repeated_calls import RepeatedCalls
+from evaluator.stages.lift.recording import Recording, Refusal, ruling_of
 from evaluator.stages.lift.target_device import device_line, kernel_lines
-
-Scalars = Mapping[str, float]
-Point = tuple[Sizes, Scalars]
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class BoundHostCode:
 
     said: str
     """In words."""
-    calls_at: Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]
-    """At each of these, up to the first that cannot be had. Raises InfrastructureError."""
+    calls_at: Callable[[Sequence[ProcessCalls]], list[HostCall | LiftRefusedError]]
+    """Of each of these, up to the first that cannot be had. Raises InfrastructureError."""
     initial: tuple[tuple[str, str], ...] = ()
     """Inputs whose contents an output has before the call, and that output; no name stands for zeros."""
     returns: bool = False
@@ -75,15 +79,15 @@ class HostCode:
 
 
 def each(
-    call_at: Callable[[Sizes, Scalars], HostCall],
-) -> Callable[[Sequence[Point]], list[HostCall | LiftRefusedError]]:
-    """One call after another."""
+    calls_of: Callable[[ProcessCalls], HostCall],
+) -> Callable[[Sequence[ProcessCalls]], list[HostCall | LiftRefusedError]]:
+    """One process after another."""
 
-    def calls_at(points: Sequence[Point]) -> list[HostCall | LiftRefusedError]:
+    def calls_at(processes: Sequence[ProcessCalls]) -> list[HostCall | LiftRefusedError]:
         found: list[HostCall | LiftRefusedError] = []
-        for sizes, scalars in points:
+        for one in processes:
             try:
-                found.append(call_at(sizes, scalars))
+                found.append(calls_of(one))
             except LiftRefusedError as refusal:
                 return [*found, refusal]
         return found
@@ -98,14 +102,13 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
         assert isinstance(signature, HostSignature)
         found = bind(problem, entry, signature)
 
-        def call_at(sizes: Sizes, scalars: Scalars) -> HostCall:
+        def calls_of(process: ProcessCalls) -> HostCall:
             values: list[str] = []
-            for each_set in TENSORS_OF_CALLS:
-                passed = call_values(problem, found.names, signature.parameters, sizes, scalars, each_set)
-                values += ["b", *passed]
-            return HostCall(bytes_of_tensors(problem, sizes), tuple(values))
+            for call in process.each:
+                values += ["b", *call_values(problem, found.names, signature.parameters, *call)]
+            return HostCall(bytes_of_tensors(problem, *process.sizes_of_sets), tuple(values))
 
-        return BoundHostCode(found.said, each(call_at), found.initial, adds=adds_to_memory(source))
+        return BoundHostCode(found.said, each(calls_of), found.initial, adds=adds_to_memory(source))
 
     return HostCode(source, source, form_of_entry(source, entry), bound)
 
@@ -119,7 +122,7 @@ def code_of_extension(source: str) -> HostCode:
         outputs = {tensor.name for tensor in problem.outputs}
         return BoundHostCode(
             found.said,
-            each(lambda sizes, scalars: found.call_at(problem, sizes, scalars)),
+            each(lambda process: found.calls_of(problem, process)),
             returns=not outputs <= set(found.names),
         )
 
@@ -158,10 +161,12 @@ class Lifted:
 
         Raises InfrastructureError.
         """
-        asked = self.bound.calls_at(wanted)
+        behind = calls_behind(wanted, lambda sizes: sum(bytes_of_tensors(self.problem, sizes)), self.published)
+        processes = [*(ProcessCalls(*point) for point in wanted), *behind.values()]
+        asked = self.bound.calls_at(processes)
         calls = [one for one in asked if isinstance(one, HostCall)]
         refused: Ruling | None = None
-        if len(calls) < len(asked) and isinstance(asked[-1], LiftRefusedError):
+        if len(calls) < len(wanted) and isinstance(asked[-1], LiftRefusedError):
             refused = there(asked[-1].ruling, wanted[len(asked) - 1][0])
         try:
             recorded = record(
@@ -169,29 +174,53 @@ class Lifted:
             )
         except LiftRefusedError as refusal:
             return [refusal.ruling]
+        # The Python of some dialects may refuse the second call of a process itself.
+        ended = [one for one in asked[len(wanted) :] if isinstance(one, LiftRefusedError)]
+        later = dict(zip(behind, [*recorded[len(wanted) :], *ended], strict=False))
         found: list[RecordedLaunchPlan | Ruling] = []
-        for (sizes, _), one in zip(wanted, recorded, strict=False):
+        for number, ((sizes, _), one) in enumerate(zip(wanted, recorded, strict=False)):
             try:
-                if isinstance(one, LiftRefusedError):
-                    raise one
-                found.append(self._plan(*one, sizes))
+                found.append(self._plan(one, sizes, behind.get(number), later.get(number)))
             except LiftRefusedError as refusal:
                 return [*found, there(refusal.ruling, sizes)]
         return [*found, *([refused] if refused else [])]
 
-    def _plan(self, one: Recording | Refusal, other: Recording | Refusal, sizes: Sizes) -> RecordedLaunchPlan:
+    def _plan(
+        self,
+        recorded: Recorded | LiftRefusedError,
+        sizes: Sizes,
+        behind: ProcessCalls | None,
+        later: Recorded | LiftRefusedError | None,
+    ) -> RecordedLaunchPlan:
+        """At these sizes. `later`: what was recorded `behind` a call at others, where anything was."""
+        shapes = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
+        form = CallForm(
+            self.problem,
+            self.program.entries,
+            self.uses,
+            self.bound.initial,
+            shapes if self.bound.returns else None,
+            self.bound.adds,
+        )
+        calls = RepeatedCalls(form, *self._recordings(recorded))
+        plan = calls.plan(again=sizes not in self.published)
+        if behind is None or later is None or fails_before(later):
+            return plan
+        with refused_behind(behind):
+            return calls.with_call_behind(plan, behind, *self._recordings(later))
+
+    def _recordings(self, recorded: Recorded | LiftRefusedError) -> tuple[Recording, Recording]:
+        """Both, where there are any. Raises LiftRefusedError."""
+        if isinstance(recorded, LiftRefusedError):
+            raise recorded
         names = {entry.symbol: entry.name for entry in self.program.entries}
-        for each in (one, other):
+        one, other = recorded
+        for each in recorded:
             if isinstance(each, Refusal):
                 raise ruling_of(each, names)
         assert isinstance(one, Recording)
         assert isinstance(other, Recording)
-        shapes = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
-        returned = shapes if self.bound.returns else None
-        calls = RepeatedCalls(
-            self.problem, self.program.entries, self.uses, one, other, self.bound.initial, returned, self.bound.adds
-        )
-        return calls.plan(again=sizes not in self.published)
+        return one, other
 
 
 def there(ruling: Ruling, sizes: Sizes) -> Ruling:

@@ -144,10 +144,12 @@ class Recording(Wire):
     """Those that the default stream does not wait for, nor they for it."""
     calls: Annotated[tuple[RecordedCall, ...], Field(max_length=len(TENSORS_OF_CALLS))]
 
-    def call(self, number: int, tensors: int = 0) -> "CallRecording":
-        """One call by itself, from 0 on. `tensors`: how many of the buffers each set of tensors has."""
+    def call(self, number: int, tensors: int = 0, sets: Sequence[int] = TENSORS_OF_CALLS) -> "CallRecording":
+        """One call by itself, from 0 on. `tensors`: how many of the buffers each of the two sets of tensors has;
+        `sets`: which each call has.
+        """
         ends = [*(one.first_step for one in self.calls), len(self.steps)]
-        first = tensors * TENSORS_OF_CALLS[number]
+        first = tensors * sets[number]
         order = [*range(first, first + tensors), *range(first), *range(first + tensors, len(self.buffers))]
         places = {old: new for new, old in enumerate(order)}
         freed = (step.free for step in self.steps[: ends[number]] if isinstance(step, RecordedFree))

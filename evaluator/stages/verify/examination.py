@@ -4,7 +4,7 @@ The referee's side: the backend gets one trial's inputs at a time and returns wh
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -22,7 +22,6 @@ from evaluator.stages.verify.findings.input_check import changed_input
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
 from evaluator.stages.verify.findings.undefined_memory import (
     UNWRITTEN_HINT,
-    PoisonTurns,
     doubtful,
     how_to_initialise,
     later_launch,
@@ -32,6 +31,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
+from evaluator.stages.verify.run_order import TWICE_MOST, NextTrial, RunOrder
 from evaluator.stages.verify.trial_contents import TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
@@ -48,7 +48,6 @@ from evaluator.stages.verify.weak_memory import (
 POISON: Final = 0xFF
 """Bytes of undefined memory: NaN in every float format."""
 _TWICE_INSTRUCTIONS: Final = 4_000_000
-_TWICE_MOST: Final = 5
 ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 """Up to how many thread-instructions what is run in other orders takes in the usual one, the most expensive first."""
 _OTHER_ORDER_S: Final = 2.0
@@ -94,7 +93,7 @@ class Examination:
         self.thread_instructions = self.plain_instructions = 0
         """All, and without those of drawn schedules and weak memory."""
         self.facts: dict[str, int] = {}
-        self.twice, self.deterministic = 0, True
+        self.deterministic = True
         self.finished = True  # the last run: memory is as a call leaves it
         self.order_sizes: dict[int, Sizes] = {}
         """By `ORDERED_INSTRUCTIONS`: the largest that costs so much at most."""
@@ -105,11 +104,10 @@ class Examination:
         """The one that showed something."""
         self.watching = Watching(seed)
         self.jitter = seed
-        self._turns = PoisonTurns(seed)
+        self.order = RunOrder(session, self.contents, POISON, seed)
         self._other_poison = POISON
         self.inputs: Arrays = {}
         """Those of the last trial."""
-        self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
 
     def verified(self, ruling: Ruling | None) -> Verified:
         """Everything seen, as the verdict will show it."""
@@ -121,7 +119,7 @@ class Examination:
             verification=self.settings.verification,
             left_out=tuple(self.left_out),
             worst_error=max(errors, default=None),
-            deterministic=self.deterministic if self.twice and ruling is None else None,
+            deterministic=self.deterministic if self.order.twice and ruling is None else None,
             plan_source=self.checked_plan.plan_source,
             binding=self.checked_plan.binding,
             fault=self.fault,
@@ -137,34 +135,40 @@ class Examination:
         return Verified(ruling, correctness, self.thread_instructions, self.facts, self.contents.telling.warnings)
 
     def run(
-        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: PlannedTrial | None = None
+        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: NextTrial | None = None
     ) -> Ruling | None:
         """One trial: run, judge, and where it is cheap on other undefined memory. `least_limit`: of instructions.
 
-        `following`: the trial that comes next, whose inputs can be drawn while this one's program runs.
+        `following`: the trial that comes next and its plan. Its inputs can be drawn while this one's program runs,
+        and be there as soon as that was looked at.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        inputs = self.inputs = self.contents.inputs(trial, following)
-        ruling = self._examine(trial, sized_plan, inputs)
+        inputs = self.inputs = self.contents.inputs(trial, following[0] if following else None)
+        begins = self.order.begin(trial, sized_plan, following)
+        ruling = self._examine(trial, sized_plan, inputs, *begins)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
 
-    def _examine(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Ruling | None:
+    def _examine(
+        self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, keeps: bool, elsewhere: int
+    ) -> Ruling | None:
         self.watching.undefined = None
-        keeps, self._last_sizes = trial.sizes == self._last_sizes, trial.sizes
-        elsewhere = POISON if keeps else self.poison_elsewhere()
-        first = self.execute(sized_plan, inputs, POISON, elsewhere=elsewhere, keeps=keeps, wanted_by=trial)
+        then = self.order.after_first(sized_plan, inputs)
+        first = self.execute(
+            sized_plan, inputs, POISON, elsewhere=elsewhere, keeps=keeps, wanted_by=trial, following=then
+        )
         draw = self.registers.drawn
         if (ruling := self.intact(first, trial, inputs)) is not None:
             return ruling
         self.costs.append((work_at(self.problem, trial.sizes), sized_plan.threads, first.thread_instructions))
         outputs = sized_plan.tensors(first.contents)
-        if first.thread_instructions <= ORDERED_INSTRUCTIONS[0]:
-            self._consider_for_order(trial.sizes, first.thread_instructions)
-        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.twice < _TWICE_MOST
+        for most in ORDERED_INSTRUCTIONS:  # the largest sizes up to some costs are run in other orders too
+            if self.order_costs.get(most, 0) < first.thread_instructions <= most:
+                self.order_costs[most], self.order_sizes[most] = first.thread_instructions, trial.sizes
+        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.order.twice < TWICE_MOST
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
         # from what is undefined".
         if cheap or poisoned(first, outputs, POISON):
-            self.twice += cheap
+            self.order.twice += cheap
             watch = self.watching.plan(first.thread_instructions, not cheap) if self.session.reorders else None
             if (ruling := self._again(trial, sized_plan, inputs, outputs, watch, unwritten_too=cheap)) is not None:
                 return ruling
@@ -259,9 +263,11 @@ class Examination:
     ) -> Ruling | None:
         """The same inputs on other undefined memory: what differs was computed from it."""
         draw = self.registers.drawn
-        self._other_poison, elsewhere = next(self._turns.both)
-        poison = self._other_poison
-        outcome = self.execute(sized_plan, inputs, poison, watch=watch, elsewhere=elsewhere, same_as=first)
+        poison, elsewhere = self.order.repeats()
+        self._other_poison, then = poison, self.order.after_trial
+        outcome = self.execute(
+            sized_plan, inputs, poison, watch=watch, elsewhere=elsewhere, same_as=first, following=then
+        )
         if watch and outcome.fault is not None and outcome.fault.kind in ("watchdog", "out_of_memory"):  # by watching
             outcome = self.execute(sized_plan, inputs, poison, elsewhere=elsewhere)
         ruling = self.race(outcome, trial) or self.fault_ruling(outcome, trial)
@@ -285,10 +291,6 @@ class Examination:
         if ruling is not None:
             self.trials.append(trial_of(trial, False))
         return ruling
-
-    def poison_elsewhere(self) -> int:
-        """Of the next run of a trial; NaN while trials are run twice, so that what is made of it can be told."""
-        return POISON if self.twice < _TWICE_MOST else next(self._turns.elsewhere)
 
     def intact(self, outcome: RunOutcome, trial: PlannedTrial, inputs: Arrays) -> Ruling | None:
         """Whether the run ended well and left its inputs alone; a trial that did not is recorded."""
@@ -324,11 +326,13 @@ class Examination:
         keeps: bool = False,
         wanted_by: PlannedTrial | None = None,
         same_as: Mapping[str, Array] | None = None,
+        following: Callable[[], PlanRun | None] | None = None,
         quiet: bool = False,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw.
 
-        `wanted_by`: the trial whose answer it should give, for a session that looks at that itself.
+        `wanted_by`: the trial whose answer it should give, for a session that looks at that itself. `following`: what
+        it runs next if all is well.
         """
         # Only the submission's own time counts: drawing inputs and computing answers is ours.
         if self.left_s <= 0:
@@ -350,6 +354,7 @@ class Examination:
             weak_memory=weak_memory,
             wanted=wanted if self.session.looks else None,
             same_as=same_as if self.session.looks else None,
+            following=following if self.session.looks else None,
             quiet=quiet,
             instruction_limit=self.instruction_limit,
             poison_elsewhere=elsewhere,
@@ -388,12 +393,6 @@ class Examination:
             if (notice.kind, notice.line) not in known:
                 told = HazardWarning(kind=notice.kind, message=notice.message, line=notice.line, remedy=notice.remedy)
                 self.hazards[told] = None
-
-    def _consider_for_order(self, sizes: Sizes, thread_instructions: int) -> None:
-        """Keep the largest sizes up to some costs, to be run in other orders."""
-        for most in ORDERED_INSTRUCTIONS:
-            if self.order_costs.get(most, 0) < thread_instructions <= most:
-                self.order_costs[most], self.order_sizes[most] = thread_instructions, sizes
 
     def fault_ruling(self, outcome: RunOutcome, trial: PlannedTrial) -> Ruling | None:
         """What a fault means, if there was one."""

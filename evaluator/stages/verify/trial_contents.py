@@ -72,6 +72,10 @@ class TrialContents:
             return drawn[1]
         return self._draw(trial)
 
+    def drawn_ahead(self, trial: PlannedTrial) -> Arrays | None:
+        """The inputs of a trial that comes next, once they are there."""
+        return self._drawn[1] if self._drawn is not None and self._drawn[0] is trial else None
+
     def wanted(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Wanted:
         """What the outputs should be; the inputs of the trial that follows are drawn as well."""
         expected = self._expected(trial, inputs)

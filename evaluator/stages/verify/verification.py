@@ -15,6 +15,7 @@ from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.orders import later_call, other_orders, other_stream_orders
+from evaluator.stages.verify.run_order import NextTrial
 from evaluator.stages.verify.trials import PlannedTrial, fits
 from evaluator.stages.verify.verified import Verified
 
@@ -55,7 +56,7 @@ def verify(
         if number == usual and session.reorders and (ruling := other_orders(examination)):
             return examination.verified(ruling)
         judge = None if number < usual else beyond
-        following = None if sized_plan.others else _following(trials, number)
+        following = None if sized_plan.others else _following(trials, concretes, number)
         ruling = _judged(examination, trial, sized_plan, judge, following)
         if ruling is None and sized_plan.others:
             ruling = _in_other_calls(examination, trial, sized_plan, judge)
@@ -71,7 +72,7 @@ def _judged(
     trial: PlannedTrial,
     sized_plan: SizedPlan,
     beyond: "BeyondUsual | None",
-    following: PlannedTrial | None = None,
+    following: NextTrial | None = None,
 ) -> Ruling | None:
     """One trial of one plan. `beyond` judges it where it is none of the usual ones."""
     if beyond is not None:
@@ -92,14 +93,14 @@ def _in_other_calls(
         passed = examination.trials.pop()
         ruling = _judged(examination, trial, other, beyond)
         if ruling is not None:
-            message = f"In its {other.call} call in one process, which does other things than its {sized_plan.call}. "
+            message = f"In its {other.call} in one process, which does other things than its {sized_plan.call}. "
             return replace(ruling, message=message + ruling.message)
         examination.trials[-1] = passed
     return None
 
 
-def _following(trials: Sequence[PlannedTrial], number: int) -> PlannedTrial | None:
-    return trials[number + 1] if number + 1 < len(trials) else None
+def _following(trials: Sequence[PlannedTrial], concretes: Sequence[SizedPlan], number: int) -> NextTrial | None:
+    return (trials[number + 1], concretes[number + 1]) if number + 1 < len(trials) else None
 
 
 class BeyondUsual(Protocol):

@@ -1,6 +1,6 @@
 // problem: vector_add
 // attack: computes once, and copies that answer from then on
-// expect: incorrect
+// expect: incorrect|runtime_error|invalid_submission
 // because: the later calls are judged, where nothing computes it
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
 // problem: vector_add
-// attack: writes into the same tensor at each call, and returns it
+// attack: writes into the same tensor at each call of one size, and returns it
 // expect: passed
 // because: it is computed anew each time
 #include <torch/extension.h>
@@ -13,6 +13,7 @@ __global__ void add(const float* a, const float* b, float* c, int n)
 torch::Tensor forward(torch::Tensor a, torch::Tensor b)
 {
     static torch::Tensor kept = torch::zeros_like(a);
+    if (kept.numel() != a.numel()) kept = torch::zeros_like(a);
     add<<<(a.numel() + 255) / 256, 256>>>(a.data_ptr<float>(), b.data_ptr<float>(), kept.data_ptr<float>(), a.numel());
     return kept;
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import secrets
 import shutil
@@ -214,18 +215,40 @@ def test_the_time_that_a_job_took_is_told(sandbox):
     assert [0.4 < used_s < 5 for used_s in told] == [True]
 
 
-def test_a_busy_machine_at_most_doubles_a_limit_that_is_not_short():
-    assert [longest_s(wall_s) for wall_s in (1.0, 10.0, 60.0)] == [31.0, 40.0, 120.0]
+@pytest.mark.parametrize(("steps_back", "longest"), [(False, [31.0, 40.0, 120.0]), (True, [31.0, 60.0, 360.0])])
+def test_how_long_a_busy_machine_may_make_a_job(steps_back, longest):
+    assert [longest_s(wall_s, steps_back) for wall_s in (1.0, 10.0, 60.0)] == longest
+
+
+def test_a_job_that_lets_others_go_first_is_given_up_later(tmp_path):
+    """Of a job that stands in line all the time, as far as its warden knows."""
+    script = """
+        import json, socket, sys
+        from evaluator.sandbox.host import process_tree, warden
+        warden.STRETCH_S = 0.0
+        process_tree.RunQueueTime.waited_s = lambda self, elapsed_s: elapsed_s
+        order = json.loads(sys.argv[1])
+        wakeup, (ours, theirs) = warden.wake_on_children(), socket.socketpair()
+        child = warden.launch(order, (0, 1, 2), [])
+        print(json.dumps(warden.supervise(order, child, ours, wakeup, -1)))
+    """
+    sizes = dict.fromkeys(("memory_bytes", "file_bytes", "work_bytes"), 1 << 30)
+    order = {"argv": ["/bin/sleep", "60"], "environment": {}, "drop_capabilities": False, "folder": str(tmp_path)}
+    order |= {"wall_s": 0.2, "cpu_s": 9, "processes": 9, "open_files": 99, "address_space": False, **sizes}
+    command = [sys.executable, "-c", textwrap.dedent(script), json.dumps(order | {"steps_back": True})]
+    ended = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert (ended["reason"], ended["too_busy"]) == ("wall", True)
+    assert ended["wall_s"] >= 6 * order["wall_s"]
 
 
 def test_a_job_that_hardly_ran_is_our_fault():
     limits = Limits(wall_s=1.0)
-    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "own_signals": []}
+    ended = {"exit": -9, "reason": "wall", "wall_s": 1.01, "waited_s": 0.0, "too_busy": False, "own_signals": []}
     ended |= {"memory_full": False, "memory_taken": False}
     with_nothing = {"stdout": b"", "stderr": b"", "files": {}, "output_exceeded": False}
     assert finished_from(limits, ended, **with_nothing).timed_out
     with pytest.raises(SandboxError, match=r"too busy: .* for 33\.5 of 34\.0 s"):
-        finished_from(limits, ended | {"wall_s": 34.0, "waited_s": 33.5}, **with_nothing)
+        finished_from(limits, ended | {"wall_s": 34.0, "waited_s": 33.5, "too_busy": True}, **with_nothing)
 
 
 def test_nothing_outlives_a_job_that_ended_well(sandbox):

@@ -98,7 +98,7 @@ def test_whoever_waits_when_the_server_stops_is_told_where_to_ask_again(tmp_path
         waiting = pool.submit(httpx.post, f"{url}/evaluate", json=submission(), timeout=60)
         batch = {"submissions": [submission(source="// 2")]}
         streaming = pool.submit(httpx.post, f"{url}/evaluate/batch", json=batch, timeout=60)
-        with httpx.Client(base_url=url) as http:
+        with httpx.Client(base_url=url, timeout=60) as http:
             while len(http.get("/evaluations").json()["items"]) < 2:
                 time.sleep(0.02)
         started_s = time.monotonic()
@@ -111,11 +111,13 @@ def test_whoever_waits_when_the_server_stops_is_told_where_to_ask_again(tmp_path
 
 def test_what_was_accepted_outlives_a_kill(tmp_path):
     with running(tmp_path / "data", "--workers", "0") as (url, process):
-        path = httpx.post(f"{url}/evaluate", json=submission(), headers={"Prefer": "wait=0"}).headers["location"]
+        path = httpx.post(f"{url}/evaluate", json=submission(), headers={"Prefer": "wait=0"}, timeout=60).headers[
+            "location"
+        ]
         process.kill()
         process.wait()
     with running(tmp_path / "data", "--workers", "0") as (url, process):
-        assert httpx.get(url + path).json()["state"] == "queued"
+        assert httpx.get(url + path, timeout=60).json()["state"] == "queued"
 
 
 def read_until(process, words):
@@ -131,9 +133,9 @@ def begin_something_long(url, run_timeout_s):
     """An evaluation that runs until its time is up; its path, once a worker has it."""
     body = submission(source=(ROOT / "tests" / "takes_half_a_minute.cu").read_text(), problem="relu")
     body["settings"] = {"run_timeout_s": run_timeout_s}
-    path = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}).headers["location"]
+    path = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}, timeout=60).headers["location"]
     deadline_s = time.monotonic() + 60
-    while "verify" not in (httpx.get(url + path).json()["progress"] or ""):
+    while "verify" not in (httpx.get(url + path, timeout=60).json()["progress"] or ""):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
     return path
@@ -166,7 +168,7 @@ def test_whoever_starts_it_is_told_what_is_there_on_one_screen(tmp_path, data):
 def test_ctrl_c_lets_what_runs_finish_and_says_so(data):
     with running(data, "--workers", "1") as (url, process):
         path = begin_something_long(url, 2)
-        httpx.post(f"{url}/evaluate", json=submission(source="// waits"), headers={"Prefer": "wait=0"})
+        httpx.post(f"{url}/evaluate", json=submission(source="// waits"), headers={"Prefer": "wait=0"}, timeout=60)
         process.send_signal(signal.SIGINT)
         told = process.stdout.read()
         assert process.wait(30) == 0
@@ -182,7 +184,9 @@ def test_a_stop_that_reaches_every_process_at_once_gives_everything_back(data):
         right = {begin_something_long(url, 2): Status.TIMEOUT}
         for index in range(4):
             body = submission(source=f"// {data} {index}\n{RIGHT}", problem="relu")
-            location = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}).headers["location"]
+            location = httpx.post(f"{url}/evaluate", json=body, headers={"Prefer": "wait=0"}, timeout=60).headers[
+                "location"
+            ]
             right[location] = Status.PASSED
         # As a service manager does: to all of them, in no order; here the deepest first, which is the worst.
         for pid, _ in reversed(descendants(process.pid)):
@@ -523,7 +527,7 @@ def test_a_body_that_never_ends_is_refused_and_its_connection_ended(impatient):
 def test_an_answer_that_nobody_reads_is_not_kept_for_ever(impatient):
     large = submission(source="\x01" * (1 << 20))  # each is six characters of JSON
     with impatient.http() as http:
-        path = http.post("/evaluate", json=large, headers={"Prefer": "wait=0"}).headers["location"]
+        path = http.post("/evaluate", json=large, headers={"Prefer": "wait=0"}, timeout=60).headers["location"]
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         slow.settimeout(10)
@@ -644,7 +648,7 @@ def test_what_is_no_http_is_refused(impatient, raw):
         answer = odd.recv(4000)
         assert answer.startswith(b"HTTP/1.1 4")
         assert b"application/problem+json" in answer
-    assert httpx.get(f"{impatient.url}/livez").status_code == 200
+    assert httpx.get(f"{impatient.url}/livez", timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,16 @@ class HostProcess:
         self._numbers = 0
         self.alive = True
         page = Handshake.page()
-        try:
-            self._handshake = Handshake(page)
-            with theirs:
-                self._session = sandbox.start(_job(gpu, device, (theirs.fileno(), page), memory_bytes))
-        finally:
-            os.close(page)
+        with contextlib.ExitStack() as unstarted:
+            unstarted.callback(self._channel.close)
+            try:
+                self._handshake = Handshake(page)
+                unstarted.callback(self._handshake.close)
+                with theirs:
+                    self._session = sandbox.start(_job(gpu, device, (theirs.fileno(), page), memory_bytes))
+            finally:
+                os.close(page)
+            unstarted.pop_all()
 
     @property
     def usable(self) -> bool:
@@ -201,8 +205,7 @@ class HostProcess:
 
     def _ended(self, closed: str) -> HostFaultError:
         """Why the process is gone, as a fact about its program; raises InfrastructureError where it is ours."""
-        self.alive = False
-        self._channel.close()
+        self._let_go()
         result = self._session.finish()
         if result.memory_exceeded:
             message = "its process took more memory of the host than it may have"
@@ -216,10 +219,14 @@ class HostProcess:
             return self._forged()
         return HostFaultError(Fault(kind="ended", message=f"its process ended in the middle of a call ({how})"))
 
-    def _end(self) -> str:
-        """End it; what it said last."""
+    def _let_go(self) -> None:
         self.alive = False
         self._channel.close()
+        self._handshake.close()
+
+    def _end(self) -> str:
+        """End it; what it said last."""
+        self._let_go()
         with contextlib.suppress(InfrastructureError):
             self._session.allow(0.0)
             return last_words(self._session.finish().stderr.decode(errors="replace"))

@@ -8,6 +8,7 @@ someone else states has its baseline in a third process, because its file is as 
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -200,15 +201,14 @@ class HostRuntime:
         # What importing PyTorch takes is nobody's time but ours.
         process, self._own = self._ready(process), self._ready(self._own)
         beside = None if beside is None else self._ready(beside)
-        submission = Stand("submission", process, self._side, program)
-        null = Stand("null", self._own, self._side, _null(given))
         returning = Stand("returning", self._own, self._side, _null(())) if given and baseline is not None else None
         other = Stand("baseline", beside or self._own, self._side, baseline) if baseline is not None else None
+        compared = ComparisonStands(Stand("null", self._own, self._side, _null(given)), returning, other, foreign)
 
-        def anew() -> Stand:
-            return Stand("submission", self._started(), self._side, program)
+        def submitted(there: HostProcess | None = None) -> Stand:
+            return Stand("submission", there or self._started(), self._side, program)
 
-        return HostSession(self._side, submission, null, returning, other, foreign, anew)
+        return HostSession(self._side, submitted(process), compared, submitted)
 
     def close(self) -> None:
         """End what waits for the next submission."""
@@ -238,6 +238,27 @@ class HostRuntime:
             process.close()
 
 
+@dataclass(frozen=True)
+class ComparisonStands:
+    """The programs beside a submission, whose time is measured as the submission's is."""
+
+    null: Stand
+    """The null submission."""
+    returning: Stand | None = None
+    """A null submission that returns all outputs, as the baseline does, where the other does not."""
+    baseline: Stand | None = None
+    foreign: bool = False
+    """Whether the baseline's text is someone else's, and has a process of its own."""
+
+    def close(self) -> None:
+        """Give their memory back, and end the process that is not ours."""
+        for own in (self.null, self.returning):
+            if own is not None:
+                own.close(end_process=False)
+        if self.baseline is not None:
+            self.baseline.close(end_process=self.foreign)
+
+
 class HostSession:
     """One submission whose host code runs (`backends.session.Session`), beside the null submission and a baseline."""
 
@@ -253,18 +274,11 @@ class HostSession:
         self,
         side: HostSide,
         submission: Stand,
-        null: Stand,
-        returning: Stand | None,
-        baseline: Stand | None,
-        foreign: bool,
+        compared: ComparisonStands,
         anew: Callable[[], Stand],
     ) -> None:
-        """`returning`: a null submission that returns all outputs, as the baseline does, where the other does not.
-        `anew`: the same submission in another process.
-        """
-        self._side, self._submission, self._null, self._baseline = side, submission, null, baseline
-        self._returning = returning
-        self._foreign, self._anew = foreign, anew
+        """`anew`: the same submission in another process."""
+        self._side, self._submission, self._compared, self._anew = side, submission, compared, anew
 
     @property
     def entry(self) -> str:
@@ -295,18 +309,19 @@ class HostSession:
 
     def null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the null submission takes for the same. Raises GpuError."""
-        return self._timed(self._null, call, inputs)
+        return self._timed(self._compared.null, call, inputs)
 
     def baseline_null_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float | None:
         """What a null submission takes that returns outputs as the baseline does, where the other does not. Raises
         GpuError.
         """
-        return None if self._returning is None else self._timed(self._returning, call, inputs)
+        returning = self._compared.returning
+        return None if returning is None else self._timed(returning, call, inputs)
 
     def baseline_us(self, call: SubmissionCall, inputs: Mapping[str, Array]) -> float:
         """What the baseline takes for the same. Raises GpuError, and HostFaultError where it is someone else's."""
-        assert self._baseline is not None
-        return self._timed(self._baseline, call, inputs)
+        assert self._compared.baseline is not None
+        return self._timed(self._compared.baseline, call, inputs)
 
     def spent(self, time_s: float) -> list[tuple[str, str, float]]:
         """What a call of the submission on its last inputs spends its time on, as it says. Raises HostFaultError.
@@ -329,7 +344,7 @@ class HostSession:
             stand.prepare(call, _OWN_S)
             return stand.run(inputs, 0, _OWN_S, self._side.flush)
         except HostFaultError as failed:
-            if stand is self._baseline and self._foreign:
+            if stand is self._compared.baseline and self._compared.foreign:
                 raise
             raise GpuError(f"A program of the grader's own failed: {failed}.", "Please report it.") from failed
 
@@ -340,11 +355,7 @@ class HostSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end_submission()
-        for own in (self._null, self._returning):
-            if own is not None:
-                own.close(end_process=False)
-        if self._baseline is not None:
-            self._baseline.close(end_process=self._foreign)
+        self._compared.close()
         self._side.clear()
 
 

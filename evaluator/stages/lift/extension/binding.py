@@ -12,9 +12,9 @@ from common.contract import Status
 from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.calls.process_calls import ProcessCalls
 from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
 from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
-from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 from evaluator.stages.screen.lexer import SourceText
 
 SCALAR_TYPES: Final = {
@@ -73,36 +73,42 @@ class ExtensionBinding:
     own: Mapping[str, float | str] = field(default_factory=dict)
     """Numbers that the problem's Model is made with, by name: each what it is, or the size that it is."""
 
-    def call_at(self, problem: Problem, sizes: Sizes, scalars: Mapping[str, float]) -> HostCall:
-        """The calls at these sizes, as `recorder/extension.cpp` reads them."""
+    def calls_of(self, problem: Problem, process: ProcessCalls) -> HostCall:
+        """The calls of a process, as `recorder/extension.cpp` reads them."""
+        lines: list[str] = []
+        for call in process.each:
+            self._write_call(lines, problem, *call)
+        return HostCall(bytes_of_tensors(problem, *process.sizes_of_sets), tuple(lines))
+
+    def _write_call(
+        self, lines: list[str], problem: Problem, sizes: Sizes, scalars: Mapping[str, float], each_set: int
+    ) -> None:
+        """One call behind the lines so far."""
         tensors = {tensor.name: tensor for tensor in (*problem.inputs, *problem.outputs)}
         numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
         numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
         numbers |= sizes
         numbers |= {name: numbers[one] if isinstance(one, str) else one for name, one in self.own.items()}
-        lines: list[str] = []
-        for each_set in TENSORS_OF_CALLS:
-            lines.append("begin 0")
-            given: list[int] = []
-            for name, parameter in zip(self.names, self.function.parameters, strict=False):
-                if name is None:
-                    lines.append("none 0")
-                elif isinstance(name, tuple):
-                    lines += [_number(parameter, numbers[one]) for one in name]
-                    places = range(len(lines) - len(name), len(lines))
-                    lines.append(f"list {len(name)} {' '.join(map(str, places))}")
-                elif name in tensors:
-                    shape = tensors[name].shape_at(sizes)
-                    buffer = each_set * len(tensors) + list(tensors).index(name)
-                    kind = _BOOL if tensors[name].is_bool else SCALAR_TYPES[tensors[name].dtype]
-                    place = (buffer, kind, *shape)
-                    lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
-                else:
-                    lines.append(_number(parameter, numbers[name]))
-                given.append(len(lines) - 1)
-            called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
-            lines += [called, f"give 1 {len(lines)}"]
-        return HostCall(bytes_of_tensors(problem, sizes), tuple(lines))
+        lines.append("begin 0")
+        given: list[int] = []
+        for name, parameter in zip(self.names, self.function.parameters, strict=False):
+            if name is None:
+                lines.append("none 0")
+            elif isinstance(name, tuple):
+                lines += [_number(parameter, numbers[one]) for one in name]
+                places = range(len(lines) - len(name), len(lines))
+                lines.append(f"list {len(name)} {' '.join(map(str, places))}")
+            elif name in tensors:
+                shape = tensors[name].shape_at(sizes)
+                buffer = each_set * len(tensors) + list(tensors).index(name)
+                kind = _BOOL if tensors[name].is_bool else SCALAR_TYPES[tensors[name].dtype]
+                place = (buffer, kind, *shape)
+                lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+            else:
+                lines.append(_number(parameter, numbers[name]))
+            given.append(len(lines) - 1)
+        called = f"call {self.function.name.encode().hex()} {len(given)} {' '.join(map(str, given))}".rstrip()
+        lines += [called, f"give 1 {len(lines)}"]
 
 
 def _number(parameter: ExtensionParameter, value: float) -> str:

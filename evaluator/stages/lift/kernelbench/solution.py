@@ -13,15 +13,15 @@ from pydantic import Field, StrictInt, ValidationError
 from common.contract import Settings, Status, form_of
 from common.wire import Wire
 from evaluator.foreign.learning import origins
-from evaluator.problems.problem import Problem, Sizes
+from evaluator.problems.problem import Problem
 from evaluator.python_command import own_python, this_python
 from evaluator.sandbox.sandbox import Job, Limits, Sandbox
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.calls.process_calls import ProcessCalls
 from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
-from evaluator.stages.lift.lifting import BoundHostCode, HostCode, Point, Scalars, form_of_extension
-from evaluator.stages.lift.recording import TENSORS_OF_CALLS
+from evaluator.stages.lift.lifting import BoundHostCode, HostCode, form_of_extension
 
 _TRACE_S: Final = 20.0
 _TRACE_CPU_S: Final = 5.0
@@ -79,7 +79,7 @@ class Solution:
 
     def host_code(self) -> HostCode:
         """Its C++ and its calls. Raises LiftRefusedError, HeaderNotCoveredError, InfrastructureError."""
-        typical: Point = (self.problem.example_sizes[0], {})
+        typical = ProcessCalls(self.problem.example_sizes[0], {})
         found = self._run([typical])
         (call,) = found.calls
         if not found.modules:
@@ -98,7 +98,7 @@ class Solution:
             bytes.fromhex(line.split()[1]).decode(errors="replace") for line in call.lines if line.startswith("call ")
         )
         said = f"ModelNew.forward, which calls {', '.join(called)}, bound as it passes them"
-        bound = BoundHostCode(said, lambda points: self._calls_at(points, found.modules), returns=True)
+        bound = BoundHostCode(said, lambda processes: self._calls_at(processes, found.modules), returns=True)
         form = form_of_extension(text, "ModelNew", flags)
         return HostCode(self.source, text, form, lambda _, __: bound, self.sandbox)
 
@@ -107,14 +107,14 @@ class Solution:
 
         Raises LiftRefusedError, InfrastructureError.
         """
-        return self._run_as_far_as_it_goes([(self.problem.example_sizes[0], {})]).modules
+        return self._run_as_far_as_it_goes([ProcessCalls(self.problem.example_sizes[0], {})]).modules
 
     def _calls_at(
-        self, points: Sequence[Point], compiled: Sequence[CompiledText]
+        self, processes: Sequence[ProcessCalls], compiled: Sequence[CompiledText]
     ) -> list[HostCall | LiftRefusedError]:
         made: list[HostCall | LiftRefusedError] = []
         try:
-            found = self._run(points)
+            found = self._run(processes)
         except LiftRefusedError as refusal:
             return [refusal]
         if any(one not in compiled for one in found.modules):
@@ -125,26 +125,26 @@ class Solution:
                     f"Pass sizes as arguments. {_UNSUPPORTED}",
                 )
             ]
-        for (sizes, _), call in zip(points, found.calls, strict=True):
+        for process, call in zip(processes, found.calls, strict=True):
             if call.refusal is not None:
                 return [*made, _refused(call.refusal)]
-            made.append(HostCall(bytes_of_tensors(self.problem, sizes), call.lines))
+            made.append(HostCall(bytes_of_tensors(self.problem, *process.sizes_of_sets), call.lines))
         return made
 
-    def _run(self, points: Sequence[Point]) -> _Found:
-        """What it passes on at each of these. Raises LiftRefusedError, InfrastructureError."""
-        found = self._run_as_far_as_it_goes(points)
+    def _run(self, processes: Sequence[ProcessCalls]) -> _Found:
+        """What it passes on in each of these. Raises LiftRefusedError, InfrastructureError."""
+        found = self._run_as_far_as_it_goes(processes)
         if found.refusal is not None:
             raise _refused(found.refusal)
-        if len(found.calls) != len(points):
+        if len(found.calls) != len(processes):
             raise _forged()
         return found
 
-    def _run_as_far_as_it_goes(self, points: Sequence[Point]) -> _Found:
+    def _run_as_far_as_it_goes(self, processes: Sequence[ProcessCalls]) -> _Found:
         files = {"solution.py": self.source.encode()}
         if (reference := reference_of(self.problem)) is not None:
             files["reference.py"] = reference
-        request = {"calls": [self._asked(*point) for point in points]}
+        request = {"calls": [self._asked(process) for process in processes]}
         limits = Limits(
             wall_s=_TRACE_S,
             cpu_s=_TRACE_CPU_S,
@@ -170,19 +170,23 @@ class Solution:
             raise _forged()
         return found
 
-    def _asked(self, sizes: Sizes, scalars: Scalars) -> dict[str, object]:
-        numbers = {one.name: scalars.get(one.name, one.value) for one in self.problem.scalars}
-        inputs = [
-            {
-                "name": one.name,
-                "shape": one.shape_at(sizes),
-                "type": "bool" if one.is_bool else str(one.dtype),
-            }
-            for one in self.problem.inputs
-        ]
+    def _asked(self, process: ProcessCalls) -> list[dict[str, object]]:
+        """The calls of a process, those at the same sizes together: each is of a ModelNew of its own."""
+        asked: list[dict[str, object]] = []
         tensors = len(self.problem.inputs) + len(self.problem.outputs)
-        firsts = [tensors * each_set for each_set in TENSORS_OF_CALLS]
-        return {"sizes": dict(sizes), "scalars": numbers, "inputs": inputs, "first_buffers": firsts}
+        for sizes, scalars, sets in process.of_each_sizes:
+            numbers = {one.name: scalars.get(one.name, one.value) for one in self.problem.scalars}
+            inputs = [
+                {
+                    "name": one.name,
+                    "shape": one.shape_at(sizes),
+                    "type": "bool" if one.is_bool else str(one.dtype),
+                }
+                for one in self.problem.inputs
+            ]
+            firsts = [tensors * each_set for each_set in sets]
+            asked.append({"sizes": dict(sizes), "scalars": numbers, "inputs": inputs, "first_buffers": firsts})
+        return asked
 
 
 def reference_of(problem: Problem) -> bytes | None:

@@ -12,7 +12,6 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents, refuse_arrays
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
-from evaluator.stages.lift.recording import TENSORS_OF_CALLS
 
 MODEL: Final = "ModelNew"
 RETURNING: Final = "kernel_function"
@@ -266,7 +265,7 @@ def expected_python(problem: Problem, name: str = "run") -> str:
 def python_call(
     problem: Problem, binding: Binding, sizes: Sizes, scalars: Mapping[str, float], is_model: bool = False
 ) -> dict[str, Any]:
-    """Tensors and arguments of each call of one process, as `inside/record.py` reads them."""
+    """Tensors and arguments of the calls at these sizes, as `inside/record.py` reads them."""
     every = [*problem.inputs, *problem.outputs]
     types = {tensor.name: "bool" if tensor.is_bool else str(tensor.dtype) for tensor in every}
     places = {tensor.name: number for number, tensor in enumerate(every)}
@@ -295,7 +294,6 @@ def python_call(
         return ["number", numbers[name] if name in numbers else own[name]]
 
     return {
-        "sets": list(TENSORS_OF_CALLS),
         "model": model if is_model else None,
         "tensors": [[types[tensor.name], list(tensor.shape_at(sizes))] for tensor in every],
         "arguments": [argument(name) for name in binding.names],

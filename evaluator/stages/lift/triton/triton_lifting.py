@@ -23,13 +23,14 @@ from evaluator.problems.problem import Problem, Sizes
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.toolchain import Toolchain
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, adds_to_memory
-from evaluator.stages.lift.host_runs import RecordingSandbox
+from evaluator.stages.lift.calls.process_calls import Point, ProcessCalls, calls_behind, refused_behind
+from evaluator.stages.lift.calls.repeated_calls import CallForm, RepeatedCalls
+from evaluator.stages.lift.host_runs import RecordingSandbox, bytes_of_tensors
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.kernelbench.solution import reference_of
-from evaluator.stages.lift.lifting import Scalars, there
+from evaluator.stages.lift.lifting import there
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import RecordedLaunch, Recording
-from evaluator.stages.lift.repeated_calls import RepeatedCalls
 from evaluator.stages.lift.triton.entry_points import MODEL, PythonEntry, bind_python, python_call
 from evaluator.stages.lift.triton.inside.models import REFERENCE
 from evaluator.stages.lift.triton.inside.record import SOURCE
@@ -37,7 +38,9 @@ from evaluator.stages.lift.triton.kernel_modules import KernelModule, TritonKern
 from evaluator.stages.lift.triton.python_runs import RecordedPair, launched, record_python
 from evaluator.stages.lift.triton.triton_package import TritonPackage
 
-_RULES: Final = "triton 3"
+_RULES: Final = "triton 4"
+_MAX_BEHIND: Final = 2
+"""Calls behind one at other sizes: each takes a process some tens of milliseconds, twice."""
 _KERNELS: Final = TypeAdapter(dict[str, TritonKernel])
 
 
@@ -65,15 +68,21 @@ class LiftedPython:
     """Whether nothing had to be recorded or compiled."""
     others_s: float = 0.0
     """What another caller's compilation took, seconds, where it served here."""
+    _behind: dict[str, ProcessCalls] = field(default_factory=dict)
+    """By the call that they are beside, as it is asked for: those that come behind one at other sizes."""
     _recorded: dict[str, RecordedPair | LiftRefusedError] = field(default_factory=dict)
     _fresh: dict[str, RecordedPair | LiftRefusedError] = field(default_factory=dict)
     """What this recorded and has not yet been asked for."""
 
-    def compile_for(self, points: Sequence[tuple[Sizes, Scalars]]) -> str:
+    def compile_for(self, points: Sequence[Point]) -> str:
         """The PTX of all kernels that these points need, beside those before. What cannot be recorded at a point is
         its ruling there. Raises LiftRefusedError where that is the first, InfrastructureError.
         """
-        for number, one in enumerate(self._pairs(points)):
+        processes = [ProcessCalls(*point) for point in points]
+        hidden = [point for point in points if point[0] not in self.published]
+        behind = calls_behind(hidden, lambda sizes: sum(bytes_of_tensors(self.problem, sizes)), (), _MAX_BEHIND)
+        self._behind = {self._asked(ProcessCalls(one.sizes, one.scalars)): one for one in behind.values()}
+        for number, one in enumerate(self._pairs([*processes, *behind.values()])[: len(points)]):
             if isinstance(one, LiftRefusedError):
                 if isinstance(one, NotPythonError):
                     raise one
@@ -85,22 +94,38 @@ class LiftedPython:
         self.uses = MemoryUses(ptx)
         return ptx
 
-    def plans_at(self, wanted: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedLaunchPlan | Ruling]:
+    def plans_at(self, wanted: Sequence[Point]) -> list[RecordedLaunchPlan | Ruling]:
         """The plan at each of these, up to the first that cannot be had, whose ruling is the last.
 
         Raises InfrastructureError.
         """
         found: list[RecordedLaunchPlan | Ruling] = []
-        for (sizes, _), one in zip(wanted, self._pairs(wanted), strict=False):
+        processes = [ProcessCalls(*point) for point in wanted]
+        for process, one in zip(processes, self._pairs(processes), strict=False):
             try:
-                if isinstance(one, LiftRefusedError):
-                    raise one
-                found.append(self._plan(one, sizes))
+                found.append(self._plan(one, process))
             except LiftRefusedError as refusal:
-                return [*found, there(refusal.ruling, sizes)]
+                return [*found, there(refusal.ruling, process.sizes)]
         return found
 
-    def _plan(self, one: RecordedPair, sizes: Sizes) -> RecordedLaunchPlan:
+    def _plan(self, recorded: RecordedPair | LiftRefusedError, process: ProcessCalls) -> RecordedLaunchPlan:
+        outputs = {tensor.name: tensor.shape_at(process.sizes) for tensor in self.problem.outputs}
+        returned = None if outputs.keys() & {*self.binding.names, *self.binding.keywords} else outputs
+        adds = adds_to_memory(self.source)
+        form = CallForm(self.problem, self.entries, self.uses, self.binding.initial, returned, adds)
+        calls = RepeatedCalls(form, *self._recordings(recorded))
+        plan = calls.plan(again=process.sizes not in self.published)
+        behind = self._behind.get(self._asked(process))
+        if behind is None:
+            return plan
+        (later,) = self._pairs([behind])
+        with refused_behind(behind):
+            return calls.with_call_behind(plan, behind, *self._recordings(later))
+
+    def _recordings(self, one: RecordedPair | LiftRefusedError) -> tuple[Recording, Recording]:
+        """Both, with the kernels' names in the program. Raises LiftRefusedError."""
+        if isinstance(one, LiftRefusedError):
+            raise one
         if missing := [kernel for kernel in launched(one.first) if kernel not in self.module.names]:
             name = one.kernels[missing[0]].name
             raise LiftRefusedError(
@@ -108,13 +133,7 @@ class LiftedPython:
                 f"The Python launches {name} in a specialisation that no other size needs, and it was not compiled.",
                 "Nothing is wrong with it. It was not judged there, so there is no reward.",
             )
-        outputs = {tensor.name: tensor.shape_at(sizes) for tensor in self.problem.outputs}
-        returned = None if outputs.keys() & {*self.binding.names, *self.binding.keywords} else outputs
-        recordings = self._named(one.first), self._named(one.second)
-        adds = adds_to_memory(self.source)
-        initial = self.binding.initial
-        calls = RepeatedCalls(self.problem, self.entries, self.uses, *recordings, initial, returned, adds)
-        return calls.plan(again=sizes not in self.published)
+        return self._named(one.first), self._named(one.second)
 
     def _named(self, recording: Recording) -> Recording:
         """With the kernels' names in the program."""
@@ -126,15 +145,23 @@ class LiftedPython:
         )
         return recording.model_copy(update={"steps": steps})
 
-    def _pairs(self, points: Sequence[tuple[Sizes, Scalars]]) -> list[RecordedPair | LiftRefusedError]:
-        """What each call records, up to the first that cannot be recorded."""
-        calls = [
-            {
-                **python_call(self.problem, self.binding, sizes, scalars, self.entry.name == MODEL),
-                "specialised": sizes in self.published,
-            }
-            for sizes, scalars in points
-        ]
+    def _asked(self, process: ProcessCalls) -> str:
+        return json.dumps(self._call(process), sort_keys=True)
+
+    def _call(self, process: ProcessCalls) -> dict[str, Any]:
+        """A process as it is asked for."""
+        is_model = self.entry.name == MODEL
+        return {
+            "calls": [
+                {**python_call(self.problem, self.binding, sizes, scalars, is_model), "sets": list(sets)}
+                for sizes, scalars, sets in process.of_each_sizes
+            ],
+            "specialised": process.sizes in self.published,
+        }
+
+    def _pairs(self, processes: Sequence[ProcessCalls]) -> list[RecordedPair | LiftRefusedError]:
+        """What each process records, up to the first that cannot be recorded."""
+        calls = [self._call(process) for process in processes]
         found: list[RecordedPair | LiftRefusedError] = []
         for number, call in enumerate(calls):
             key = json.dumps(call, sort_keys=True)

@@ -213,7 +213,7 @@ class SampledTrials:
             jitter=examination.jitter,
             registers=examination.registers.draw(),
             instruction_limit=max(instruction_limit(examination.problem, large.planned.sizes), _LEAST_LIMIT),
-            poison_elsewhere=examination.poison_elsewhere(),
+            poison_elsewhere=examination.order.poison_elsewhere(),
         )
         return examination.carry_out(run)
 

@@ -116,6 +116,20 @@ def test_many_stretches_are_written_in_several_launches_and_looked_at_one_by_one
     assert [number for number, flag in enumerate(found) if flag] == [17]
 
 
+@pytest.mark.parametrize("broken", [None, 0, 1, 2])
+def test_what_follows_is_written_where_nothing_was_found_before(checks, broken):
+    """Of the first two stretches: a third one that was found keeps nothing from being written."""
+    memory, source = torch.zeros(70 * 32, dtype=torch.uint8), (torch.arange(70 * 32) % 251).to(torch.uint8)
+    parts, sources = list(memory.split(32)), list(source.split(32))
+    checks.write([Stretch.fill(part, WORD) for part in parts[:3]])
+    if broken is not None:
+        parts[broken][5] ^= 1
+    then = [Stretch.copy(part, given) for part, given in zip(parts[3:], sources[3:], strict=True)]
+    found, _ = checks.look([Stretch.holds(part, WORD) for part in parts[:3]], {}, then, 2)
+    assert found == [number == broken for number in range(3)]
+    assert torch.equal(memory[96:], torch.zeros_like(memory[96:]) if broken in (0, 1) else source[96:])
+
+
 def worst_of(checks, actual, expected, tolerance):
     """By both; None where the device code does not know how."""
     wanted = _judge(actual, expected, tolerance).worst

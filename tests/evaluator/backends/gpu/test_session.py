@@ -15,9 +15,9 @@ from stand_in import StandInServices, program, relu_plan
 from common.contract import Settings, Status
 from common.launch_plan import Fill, RecordedLaunchPlan
 from common.wire import DType
-from evaluator.backends.gpu import session as session_module
-from evaluator.backends.gpu.checks import DeviceChecks
-from evaluator.backends.gpu.pool import RunnerDiedError
+from evaluator.backends.gpu import run_memory
+from evaluator.backends.gpu.checks import MEMORY, DeviceChecks
+from evaluator.backends.gpu.pool import Runner, RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.backends.session import (
@@ -204,7 +204,7 @@ def test_a_session_with_its_own_code_looks_at_everything_at_once(looking, deed, 
 def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monkeypatch):
     """Before the launch, so that another process finds its memory written, and after it, to know what was seen."""
     waits, asked = [], []
-    monkeypatch.setattr(session_module, "synchronize", waits.append)
+    monkeypatch.setattr(run_memory, "synchronize", waits.append)
     x = contents()
     with opened(looking, "relu") as session:
         session.run(wanting(x, x.clamp(min=0)))  # the runner is also told of the plan
@@ -217,6 +217,94 @@ def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monke
         session.run(wanting(x, x.clamp(min=0)))
         assert (len(waits) - before[0], looking.device.reads - before[1]) == (2, 1)
         assert asked == ["go", "go"]
+
+
+SIZES = (1000, 1000, 40, 1000, 5000, 5000, 7, 2000)
+
+
+def verified(runtime, deed):
+    made = program(deed)
+    plan = relu_plan(made)
+    problem = plan.problem
+    trials = [PlannedTrial({"n": n}, problem.distributions[0], problem.tolerance, False) for n in SIZES]
+    with runtime.open(made, False, room_for([4 * 5000] * 2)) as session:
+        return verify(plan, session, Settings(), TorchRng(3, "cpu"), trials)
+
+
+def test_a_verification_waits_for_the_device_once_a_run_and_once_at_its_start(looking, monkeypatch):
+    """Twice a run before; and what a run begins with is written once."""
+    waits, written, asked = [], [], []
+    monkeypatch.setattr(run_memory, "synchronize", waits.append)
+    launch, tell, answer = looking.device.launch, Runner.tell, Runner.answer
+
+    def launched(kernel, grid, parameters, pointers):
+        written.extend([grid] if kernel == MEMORY and 8 in dict(pointers) else [])
+        launch(kernel, grid, parameters, pointers)
+
+    monkeypatch.setattr(looking.device, "launch", launched)
+    monkeypatch.setattr(Runner, "tell", lambda self, order, *m: (asked.append(order["order"]), tell(self, order, *m)))
+    monkeypatch.setattr(Runner, "answer", lambda self, *m: (asked.append("answer"), answer(self, *m))[1])
+    assert verified(looking, "relu").ruling is None
+    runs = len(SIZES) + 5  # the first five are run on other undefined memory too
+    assert asked.count("go") == looking.device.reads == runs
+    assert len(waits) == 1
+    assert len(written) == runs - 1
+    # A new size's plan is told before the run before is looked at, and heard of after that.
+    plans = asked[asked.index("go") :]
+    assert all(
+        plans[at - 1 : at + 3] == ["answer", "plan", "answer", "go"] for at, o in enumerate(plans) if o == "plan"
+    )
+
+
+@pytest.mark.parametrize(
+    "deed", ["input 1", "input 12", "beyond 4", "before 6", "beyond 11", "wrong 1", "wrong 8", "nothing 3", "noisy"]
+)
+def test_what_is_written_ahead_changes_no_verdict(looking, place, deed):
+    with contextlib.closing(StandInServices(place, 3).runtime) as array_code:
+        expected = verified(array_code, deed)
+    found = verified(looking, deed)
+    assert found == expected
+    assert (found.ruling is None) is (deed == "noisy")
+
+
+def test_another_run_than_the_one_foreseen_begins_as_it_should(looking):
+    steps = (BufferCopy("t", "y"), BufferFill("t", bytes([7])))
+
+    def planned(seed, **more):
+        buffers = (
+            Buffer("x", "input", 4 * N, 4, contents(seed)),
+            Buffer("y", "output", 4 * N, 4, None),
+            Buffer("t", "temporary", 4 * N, 4, None),
+        )
+        return PlanRun(buffers, steps, 0xFF, 5.0, **more)
+
+    with looking.open(program("nothing"), False, room_for([4 * N] * 3)) as session:
+        for foreseen, run, held in (
+            (planned(1, poison_elsewhere=0x5B, keeps=True), None, 7),
+            (planned(2, poison_elsewhere=0x5B), None, 0x5B),
+            (planned(3, poison_elsewhere=0x5B), planned(4, poison_elsewhere=0x5C), 0x5C),
+            # What was written for another run is not what a run has left.
+            (planned(5, poison_elsewhere=0x5B), planned(6, poison_elsewhere=0x5D, keeps=True), 0x5D),
+        ):
+            run = run or foreseen
+            session.run(planned(0, following=lambda foreseen=foreseen: foreseen))
+            outcome = session.run(run)
+            assert outcome.contents["y"].unique().tolist() == [held]
+            assert torch.equal(outcome.contents["x"].view(torch.float32), run.buffers[0].content)
+            assert outcome.looked.inputs_kept
+
+
+def test_a_session_can_end_before_the_plan_that_was_foreseen(looking):
+    """Its runner serves the next one."""
+    following = relu_run(contents(), steps=(BufferFill("y", bytes(4)),))
+    pids = []
+    for seed in range(2):
+        x = contents(seed)
+        with opened(looking, "relu") as session:
+            pids.append(session._runner.pid)
+            outcome = session.run(replace(relu_run(x), following=lambda: following))
+        assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
+    assert pids[0] == pids[1]
 
 
 def test_what_was_written_outside_is_for_array_code_to_name(looking):

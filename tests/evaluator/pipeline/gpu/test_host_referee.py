@@ -13,8 +13,10 @@ from stand_in import StandInServices
 
 from common.contract import Settings, Status, Submission
 from evaluator.backends.gpu.device.health import Gpu
+from evaluator.pipeline.gpu import host_judging
 from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.gpu.server import serve
+from evaluator.pipeline.gpu.turns import GpuTurn
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.receipts.checks import CheckOutcome, Expectations, examine_verdict, verified
@@ -58,6 +60,17 @@ def graded(toolbox, **settings):
         problem="relu", source=SOURCE, dialect="kernelbench", settings=Settings(**{**how, **settings})
     )
     return evaluate(submission, toolbox)
+
+
+@pytest.mark.parametrize(("decides", "order"), [(None, ["profile", "alone"]), (0.0, ["alone", "profile"])])
+def test_a_profile_that_decides_nothing_keeps_nobody_waiting(toolbox, monkeypatch, decides, order):
+    found, covered, alone = [], host_judging._covered, GpuTurn.alone
+    monkeypatch.setattr(host_judging, "_covered", lambda *given: found.append("profile") or covered(*given))
+    monkeypatch.setattr(GpuTurn, "alone", lambda turn: found.append("alone") or alone(turn))
+    verdict = graded(toolbox, timing=False, min_coverage=decides)
+    assert verdict.status is Status.PASSED, verdict.message
+    assert found == order
+    assert verdict.profile.coverage == 0.0
 
 
 def test_what_cannot_be_recorded_runs_and_is_timed_and_everyone_knows_it(toolbox):

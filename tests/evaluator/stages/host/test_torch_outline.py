@@ -1,5 +1,8 @@
 """A text against an outline of PyTorch's headers, and when headers are prepared: no compiler runs."""
 
+import os
+import time
+
 import pytest
 
 from evaluator.disk_cache import Cache
@@ -100,3 +103,25 @@ def test_headers_are_prepared_once_where_several_modules_are_built_and_a_failure
     assert preparation.for_host(("-O2",), now=True) is None
     assert preparation.for_host(("-O2",), now=True) is None
     assert len(jobs) == 3  # it tries once more without what it declares itself
+
+
+def test_prepared_headers_take_half_of_the_cache_at_most_and_those_used_last_are_kept(tmp_path):
+    bytes_of = {}
+
+    def run(job):
+        return JobResult(0, None, b"", b"", {"assay_common.h.gch": b"h" * bytes_of.get(job.argv[1], 4000)}, 0.1)
+
+    cache = Cache(tmp_path, 1 << 20)
+    preparation = HeaderPreparation(find_torch(), find_toolchain(), cache, (), run)
+    first, second = (preparation.for_host((flag,), now=True).folder for flag in ("-O1", "-O2"))
+    size_bytes = sum(one.stat().st_size for one in first.iterdir())
+    cache.capacity_bytes = 5 * size_bytes
+    os.utime(second, (time.time() - 60,) * 2)
+    third = preparation.for_host(("-O3",), now=True).folder
+    assert {one for one in cache.folders.iterdir() if one.is_dir()} == {first, third}
+    bytes_of["-Os"] = 3 * size_bytes
+    assert preparation.for_host(("-Os",), now=True) is None
+    for key in ("ab", "cd"):
+        cache.get_or_make(4 * key, lambda: {"entry": b"e" * (2 * size_bytes)})
+    held = sum(one.stat().st_size for one in tmp_path.rglob("*") if one.is_file() and one.suffix != ".builds")
+    assert 4 * size_bytes < held <= cache.capacity_bytes

@@ -1,6 +1,7 @@
 """Reads a solution and writes what its forward passes on at each set of sizes: `found.json`.
 
-The request is JSON in `request.json`: for each call, sizes, scalars, the problem's tensors. `solution.py` is the
+The request is JSON in `request.json`: for each process, and for each of the sizes that it is called at, sizes,
+scalars, the problem's tensors. `solution.py` is the
 text, `reference.py` the problem's own, where it has one.
 """
 
@@ -20,9 +21,8 @@ _REFERENCE: Final = "reference.py"
 _OUTPUT: Final = "found.json"
 
 
-def traced(model: Any, call: dict[str, Any]) -> list[str]:
-    """The script of all calls of forward, of one model: each gets the tensors of one set, its parameters too."""
-    script = Script()
+def trace(script: Script, model: Any, call: dict[str, Any]) -> None:
+    """Write all calls of forward, of one model: each gets the tensors of one set, its parameters too."""
     tensors.CURRENT[:] = [script]
     state: list[tuple[str, PassedTensor]] | None = None
     for first in call["first_buffers"]:
@@ -42,14 +42,16 @@ def traced(model: Any, call: dict[str, Any]) -> list[str]:
             if not isinstance(one, PassedTensor):
                 raise MisfitError(f"forward returns a {type(one).__name__} where a tensor belongs")
             script.add("give", one.ref())
-    return script.lines
 
 
-def answer(solution: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
-    """The script of a call, or why there is none."""
-    tensors.CURRENT.clear()
+def answer(solution: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """The script of the calls of a process, which has a model for each set of sizes, or why there is none."""
+    script = Script()
     try:
-        return {"lines": traced(made(solution, _REFERENCE, call), call)}
+        for call in calls:
+            tensors.CURRENT.clear()
+            trace(script, made(solution, _REFERENCE, call), call)
+        return {"lines": script.lines}
     except UnrecordableError as refused:
         return refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:
@@ -81,7 +83,7 @@ def main() -> None:
         solution = executed(_TEXT)
         if "ModelNew" not in solution:
             raise MisfitError("it defines no class ModelNew")
-        found["calls"] = [answer(solution, call) for call in request["calls"]]
+        found["calls"] = [answer(solution, calls) for calls in request["calls"]]
     except UnrecordableError as refused:
         found |= refused_call(refused.why, refused.what, refused)
     except MisfitError as misfit:

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
@@ -145,12 +146,13 @@ def _recorded(
     activate(RecordingDriver(memory, kernels, request["capability"], facts, compiling))
     if not call["specialised"]:
         assume_no_multiples()
+    # The first set of tensors is of the sizes that count, which are the last.
     sets = [
         [
             StandInTensor(memory, DTYPES[kind], shape, memory.allocate(_bytes(kind, shape)))
-            for kind, shape in call["tensors"]
+            for kind, shape in given["tensors"]
         ]
-        for _ in range(1 + max(call["sets"]))
+        for given in (call["calls"][-1], call["calls"][0])
     ]
     spec = importlib.util.spec_from_file_location(_MODULE, os.path.abspath(SOURCE))
     assert spec is not None
@@ -158,15 +160,8 @@ def _recorded(
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE] = module
     spec.loader.exec_module(module)
-    model = Model(vars(module), call["model"]) if call["model"] else None
-    for each_set in call["sets"]:
-        tensors = sets[each_set]
-        memory.begin_call()
-        arguments = [_passed(tensors, *each) for each in call["arguments"]]
-        keywords = {name: _passed(tensors, *each) for name, each in call["keywords"].items()}
-        given = model(tensors) if model else getattr(module, request["entry"])(*arguments, **keywords)
-        if call["results"]:
-            memory.calls[-1]["returned"] = _returned(given, [tensors[number] for number in call["results"]])
+    for at_sizes in call["calls"]:
+        _called(at_sizes, sets, module, request["entry"], memory)
     return {
         "recording": {
             "buffers": memory.buffers,
@@ -176,6 +171,25 @@ def _recorded(
             "calls": memory.calls,
         },
     }
+
+
+def _called(
+    call: Mapping[str, Any],
+    sets: list[list[StandInTensor]],
+    module: ModuleType,
+    entry: str,
+    memory: RecordedMemory,
+) -> None:
+    """Make the calls at one set of sizes."""
+    model = Model(vars(module), call["model"]) if call["model"] else None
+    for each_set in call["sets"]:
+        tensors = sets[each_set]
+        memory.begin_call()
+        arguments = [_passed(tensors, *each) for each in call["arguments"]]
+        keywords = {name: _passed(tensors, *each) for name, each in call["keywords"].items()}
+        given = model(tensors) if model else getattr(module, entry)(*arguments, **keywords)
+        if call["results"]:
+            memory.calls[-1]["returned"] = _returned(given, [tensors[number] for number in call["results"]])
 
 
 def _passed(tensors: list[Any], kind: str, value: Any) -> Any:

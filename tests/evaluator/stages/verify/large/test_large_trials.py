@@ -9,7 +9,7 @@ from common.contract import Phase, Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.stages.verify.large.large_trials import predicted
-from evaluator.stages.verify.trials import plan_trials, rehearsal, tensor_bytes, too_large
+from evaluator.stages.verify.trials import plan_trials, rehearsal, tensor_bytes, trials_and_left_out
 
 RELU = """// assay: launch k grid=({grid}) block=(128) args=(x, y, n)
 __global__ void k(const float* x, float* y, int n)
@@ -72,14 +72,23 @@ def test_a_bin_takes_all_of_more_values_than_16_bits_can_count(seed):
 
 def test_a_size_whose_tensors_leave_no_room_is_left_out_and_said():
     problem, small = find_problem("relu"), Settings(memory_bytes=64 << 20)
-    trials = plan_trials(problem, small, np.random.default_rng(3))
+    trials, said = trials_and_left_out(problem, small, np.random.default_rng(3))
     assert {one.kind for one in trials} == {"usual", "round", "edge"}
-    said = too_large(problem, small, np.random.default_rng(3))
     kept = [one.sizes for one in trials]
     assert len(said) == 2
     assert "n=16777216: its tensors take 128 MiB, more than half of the memory limit" in said
     assert all(f"n={sizes['n']}:" not in text for sizes in kept for text in said)
-    assert too_large(problem, Settings(verification="quick"), np.random.default_rng(3)) == ()
+    quick = Settings(verification="quick", memory_bytes=64 << 20)
+    assert trials_and_left_out(problem, quick, np.random.default_rng(3), timed_too=True)[1] == ()
+
+
+@pytest.mark.parametrize("problem", problems().values(), ids=lambda problem: problem.id)
+def test_what_is_left_out_is_said_whether_or_not_the_size_of_the_timing_is_published(problem):
+    small = Settings(memory_bytes=24 << 20)
+    (_, said), (_, timed) = (
+        trials_and_left_out(problem, small, np.random.default_rng(3), timed_too) for timed_too in (False, True)
+    )
+    assert said == timed
 
 
 def test_what_a_run_costs_follows_from_work_and_threads():

@@ -1,6 +1,7 @@
 """Four calls of one process, recorded by hand, and the plan that stands for each of them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +10,10 @@ from common.launch_plan import Copy, Fill, Launch
 from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.calls.process_calls import BEHIND, ProcessCalls
+from evaluator.stages.lift.calls.repeated_calls import CallForm, RepeatedCalls
 from evaluator.stages.lift.memory_uses import MemoryUses
 from evaluator.stages.lift.recording import TENSORS_OF_CALLS, recording_of
-from evaluator.stages.lift.repeated_calls import RepeatedCalls
 
 RELU = find_problem("relu")
 PTX = """
@@ -51,8 +53,11 @@ memory."""
 ZERO = {"data": "00", "stream": 0}
 
 
-def plan(each, before=lambda address: [], again=False, **more):
-    """Of `each(number, x, y, address)`, the steps of a call, and of `before`, those of initialisers."""
+FORM = CallForm(RELU, ENTRIES, MemoryUses(PTX))
+
+
+def recorded(each, before=lambda address: [], sets=TENSORS_OF_CALLS):
+    """Both recordings: `each(number, x, y, address)` gives the steps of a call, `before` those of initialisers."""
     found = []
     for base in (1 << 39, 1 << 40):
         buffers = [{"base": (number + 1) * base + 4096, "bytes": 64} for number in range(5)]
@@ -63,12 +68,17 @@ def plan(each, before=lambda address: [], again=False, **more):
             return buffers[number]["base"]
 
         steps, calls = before(address), []
-        for number, tensors in enumerate(TENSORS_OF_CALLS):
+        for number, tensors in enumerate(sets):
             calls.append({"first_step": len(steps)})
             steps = steps + each(number, address(2 * tensors), address(2 * tensors + 1), address)
         told = {"buffers": buffers, "steps": steps, "streams": 1, "calls": calls}
         found.append(recording_of(json.dumps(told).encode()))
-    return RepeatedCalls(RELU, ENTRIES, MemoryUses(PTX), *found, **more).plan(again)
+    return found
+
+
+def plan(each, before=lambda address: [], again=False, **form):
+    """Of `each` call and `before`, as they are `recorded`."""
+    return RepeatedCalls(replace(FORM, **form), *recorded(each, before)).plan(again)
 
 
 def launch(kernel, *addresses):
@@ -183,8 +193,11 @@ def test_each_later_call_that_does_something_else_has_a_plan():
         return [*more.get(number, []), launch("use", x, x, y)]
 
     found = plan(each)
-    assert [(one.call, len(one.steps), one.others) for one in found.others] == [("third", 2, ()), ("fourth", 4, ())]
-    assert (found.call, told(found)) == ("second", [("use", "x", "x", "y")])
+    assert [(one.call, len(one.steps), one.others) for one in found.others] == [
+        ("third call", 2, ()),
+        ("fourth call", 4, ()),
+    ]
+    assert (found.call, told(found)) == ("second call", [("use", "x", "x", "y")])
     alike = plan(lambda number, x, y, at: each(min(number, 1), x, y, at))
     assert (alike.call, alike.others) == ("", ())
 
@@ -196,11 +209,55 @@ def test_calls_on_memory_that_was_prepared_in_another_way_have_plans_of_their_ow
 
     found = plan(each)
     assert [(one.call, one.steps[0].data) for one in (found, *found.others)] == [
-        ("fourth", "04"),
-        ("third", "06"),
-        ("first", "04"),
+        ("fourth call", "04"),
+        ("third call", "06"),
+        ("first call", "04"),
     ]
     assert plan(lambda number, x, y, at: [launch("make", at(KEPT)), launch("use", x, at(KEPT), y)]).others == ()
+
+
+def test_a_call_that_changes_memory_of_its_own_comes_behind_the_one_that_takes_turns_with_it():
+    """Buffers that differ in what was prepared: each call of the two has a plan."""
+
+    def each(number, x, y, at):
+        filled = [{"fill": at(one), "data": f"0{one}", "bytes": 64, "stream": 0} for one in (KEPT, MORE)]
+        return [*(filled if not number else []), launch("change", x, at(MORE if number % 2 else KEPT), y)]
+
+    found = plan(each, again=True)
+    assert [one.call for one in (found, *found.others)] == ["fourth call", "third call", "first call"]
+    for one, kept in ((found, "0604"), (found.others[0], "0406")):
+        fills = {step.target: step.data for step in one.steps if isinstance(step, Fill)}
+        assert fills["scratch1"] + fills["scratch2"] == kept
+    assert [call[2] for call in told(found) if call[0] == "change"] == ["scratch1", "scratch2", "scratch1"]
+    assert [call[2] for call in told(found.others[0]) if call[0] == "change"] == ["scratch1", "scratch2", "scratch1"]
+    one_buffer = plan(lambda number, x, y, at: each(2 * min(number, 1), x, y, at), again=True)
+    assert [one.call for one in one_buffer.others] == ["first call"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "grid", "others"),
+    [
+        (KEPT, 1, []),
+        (MORE, 1, ["call behind one at n = 4"]),
+        (KEPT, 2, ["call behind one at n = 4"]),
+    ],
+    ids=["the same", "another buffer, prepared otherwise", "another grid"],
+)
+def test_a_call_behind_one_at_other_sizes_has_a_plan_where_it_does_something_else(kept, grid, others):
+    def before(at):
+        return [{"fill": at(one), "data": f"0{one}", "bytes": 64, "stream": 0} for one in (KEPT, MORE)]
+
+    process = ProcessCalls({"n": 16}, {}, ({"n": 4}, {}))
+    behind = recorded(
+        lambda number, x, y, at: [{**launch("use", x, at(kept), y), "grid": [grid, 1, 1]}], before, BEHIND
+    )
+    calls = RepeatedCalls(FORM, *recorded(lambda number, x, y, at: [launch("use", x, at(KEPT), y)], before))
+    found = calls.with_call_behind(calls.plan(again=True), process, *behind)
+    assert [one.call for one in found.others] == others
+    assert found.call == ("fourth call" if others else "")
+    nothing = recorded(lambda number, x, y, at: [launch("use", x, at(KEPT), y)] * (number == 0), before, BEHIND)
+    with pytest.raises(LiftRefusedError, match="its second call in one process"):
+        calls.with_call_behind(calls.plan(again=True), process, *nothing)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from common.launch_plan import AddressInArgument, Copy, Fill, RawArgument
 from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recorded_steps import PlanReader
+from evaluator.stages.lift.calls.recorded_steps import PlanReader
 from evaluator.stages.lift.recording import Recording, Refusal, recording_of, ruling_of
 
 RELU = find_problem("relu")

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from evaluator.stages.lift.recording import RecordedAllocation, RecordedFree, RecordedOrder
-from evaluator.stages.lift.stream_order import (
+from evaluator.stages.lift.calls.stream_order import (
     MAX_OTHER_ORDERS,
     Issued,
     IssuedStep,
@@ -17,6 +16,7 @@ from evaluator.stages.lift.stream_order import (
     orders_left_open,
     unawaited,
 )
+from evaluator.stages.lift.recording import RecordedAllocation, RecordedFree, RecordedOrder
 
 NON_BLOCKING = (7, 8, 9)
 

@@ -8,7 +8,7 @@ from common.contract import Status
 from common.launch_plan import Copy, Fill
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.recorded_steps import PlanReader
+from evaluator.stages.lift.calls.recorded_steps import PlanReader
 from evaluator.stages.lift.recording import recording_of
 
 RELU = find_problem("relu")

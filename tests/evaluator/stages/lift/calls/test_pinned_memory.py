@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.stages.lift.pinned_memory import parts_of
+from evaluator.stages.lift.calls.pinned_memory import parts_of
 from evaluator.stages.lift.recording import RecordedFill
 
 

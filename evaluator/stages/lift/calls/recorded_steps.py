@@ -1,24 +1,17 @@
-"""Two recordings of one call, at different made-up addresses, to the launch plan that both are.
-
-A word that differs between the two is an address, of the same byte of the same buffer in both, or it is something
-that no plan can say. A word that is the same in both is a number, whatever it looks like.
-"""
+"""Two recordings of one call, at different made-up addresses, to the launch plan that both are."""
 
 import itertools
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from common.contract import Status
 from common.launch_plan import (
     MAX_RECORDED_STEPS,
-    AddressInArgument,
     Copy,
     Fill,
     Launch,
     OtherOrder,
     PlanError,
-    RawArgument,
     RecordedLaunchPlan,
     Step,
     Temporary,
@@ -28,19 +21,11 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem
 from evaluator.stages.compile.kernel_names import shortest
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.pinned_memory import parts_of
-from evaluator.stages.lift.recording import (
-    AnyRecorded,
-    CallRecording,
-    RecordedAllocation,
-    RecordedCopy,
-    RecordedFill,
-    RecordedFree,
-    RecordedLaunch,
-    RecordedOrder,
-)
-from evaluator.stages.lift.returned import Returned, unstable
-from evaluator.stages.lift.stream_order import (
+from evaluator.stages.lift.calls.address_pairs import AddressPairs
+from evaluator.stages.lift.calls.pinned_memory import parts_of
+from evaluator.stages.lift.calls.recorded_arguments import ArgumentReader
+from evaluator.stages.lift.calls.returned import Returned, unstable
+from evaluator.stages.lift.calls.stream_order import (
     DEFAULT_STREAM,
     Issued,
     IssuedStep,
@@ -50,6 +35,16 @@ from evaluator.stages.lift.stream_order import (
     orders_left_open,
     touched,
     unawaited,
+)
+from evaluator.stages.lift.recording import (
+    AnyRecorded,
+    CallRecording,
+    RecordedAllocation,
+    RecordedCopy,
+    RecordedFill,
+    RecordedFree,
+    RecordedLaunch,
+    RecordedOrder,
 )
 
 _DTYPES: Final = {
@@ -63,10 +58,6 @@ _DTYPES: Final = {
     "unsigned long long": DType.UINT64,
 }
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
-
-
-_UNDEFINED: Final = 0x7F
-"""The byte that stands for one that nobody wrote: of such, a float is 3e38, an integer large, an address nowhere."""
 
 
 class PlanReader:
@@ -88,7 +79,8 @@ class PlanReader:
         shapes = [(one.bytes, one.variable) for one in first.buffers]
         if shapes != [(one.bytes, one.variable) for one in second.buffers] or len(shapes) < len(tensors):
             raise unstable("it allocates other memory")
-        self.bases = [sorted((one.base, i) for i, one in enumerate(each.buffers)) for each in (first, second)]
+        self.addresses = AddressPairs(first.buffers, second.buffers, first.of_others)
+        self._argument = ArgumentReader(self.addresses, self._named, self._learn).argument
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
         self.freed = set(first.freed)
@@ -113,7 +105,7 @@ class PlanReader:
 
     def steps(self, shapes: Mapping[str, tuple[int, ...]] | None) -> list[Step]:
         """What the call does; `shapes` are those of the outputs that it has to return."""
-        returned = Returned(self.problem, shapes, self.first, self.second, self._place)
+        returned = Returned(self.problem, shapes, self.first, self.second, self.addresses.place)
         self.whole = returned.whole
         for number, output in returned.whole.items():
             self.names[number] = output
@@ -253,55 +245,13 @@ class PlanReader:
             args=tuple(arguments),
         )
 
-    def _argument(self, place: str, parameter: Parameter, one: str, other: str) -> int | str | RawArgument:
-        if len(one) != 2 * parameter.size_bytes or len(other) != len(one):
-            raise unstable(f"{place} has another size")
-        data, twin = (
-            bytes.fromhex(_without_padding(one, parameter)),
-            bytearray.fromhex(_without_padding(other, parameter)),
-        )
-        found: list[AddressInArgument] = []
-        plain = bytearray(data)
-        for at in range(0, len(data) - 7, 8):
-            words = data[at : at + 8], bytes(twin[at : at + 8])
-            if words[0] == words[1] or (parameter.kind == "struct" and self._is_undefined(*words)):
-                continue
-            number, offset = self._place(place, *(int.from_bytes(word, "little") for word in words))
-            name = self._named(number, place)
-            if parameter.kind == "pointer":
-                self._learn(number, offset, parameter)
-            found.append(AddressInArgument(at=at, buffer=name, offset_bytes=offset))
-            plain[at : at + 8] = twin[at : at + 8] = bytes(8)
-        if parameter.kind == "struct":
-            for at, pair in enumerate(zip(plain, twin, strict=True)):
-                if pair[0] != pair[1]:
-                    plain[at] = twin[at] = _UNDEFINED
-        if plain != twin:
-            raise unstable(f"{place} is {_few(data)} in one run and {_few(bytes.fromhex(other))} in the next")
-        if not found and parameter.kind in ("int", "uint"):
-            return int.from_bytes(data, "little", signed=parameter.kind == "int")
-        if not found and parameter.kind == "pointer" and not any(data):
-            return 0
-        if parameter.kind == "pointer" and found and not found[0].offset_bytes:
-            return found[0].buffer
-        return RawArgument(data=bytes(plain).hex(), addresses=tuple(found))
-
-    def _is_undefined(self, one: bytes, other: bytes) -> bool:
-        """Whether words that differ are an address in neither recording.
-
-        In a struct, what host code never wrote: the end of a list that is not full, what a union has beside the
-        member that was set. There is in them what was on the stack.
-        """
-        both = self._both(int.from_bytes(one, "little"), int.from_bytes(other, "little"))
-        return all(self._looked_up(*each) is None for each in both)
-
     def _fill(self, one: RecordedFill, other: RecordedFill) -> Iterator[Fill | Copy]:
-        number, offset = self._place("a fill", one.fill, other.fill)
+        number, offset = self.addresses.place("a fill", one.fill, other.fill)
         parts = parts_of(one, other)
         if parts is None:
             held = bytes.fromhex(one.data)
-            places = (self._looks_up(held, at) for at in range(0, len(held) - 7, 8))
-            if any(places):
+            words = (int.from_bytes(held[at : at + 8], "little") for at in range(0, len(held) - 7, 8))
+            if any(self.addresses.number_at(word) is not None for word in words):
                 raise LiftRefusedError(
                     Status.UNSUPPORTED,
                     "The host code copies addresses of device memory to the device, which a plan cannot say.",
@@ -322,8 +272,8 @@ class PlanReader:
     def _copy(self, one: RecordedCopy, other: RecordedCopy) -> Copy:
         if one.bytes != other.bytes:
             raise unstable("it copies another number of bytes")
-        to, to_offset = self._place("the target of a copy", one.to, other.to)
-        source, offset = self._place("the source of a copy", one.source, other.source)
+        to, to_offset = self.addresses.place("the target of a copy", one.to, other.to)
+        source, offset = self.addresses.place("the source of a copy", one.source, other.source)
         target, variable = self._target(to, "a copy")
         return Copy(
             source=self._named(source, "the source of a copy"),
@@ -337,49 +287,6 @@ class PlanReader:
     def _target(self, number: int, place: str) -> tuple[str, bool]:
         variable = self.first.buffers[number].variable
         return (variable, True) if variable is not None else (self._named(number, place), False)
-
-    def _place(self, place: str, one: int, other: int) -> tuple[int, int]:
-        """Buffer and offset that both addresses mean."""
-        found = [self._looked_up(bases, each, word) for bases, each, word in self._both(one, other)]
-        if found[0] is None or found[0] != found[1]:
-            raise unstable(f"{place} is {one:#x} in one run and {other:#x} in the next, at no buffer's address")
-        if found[0][0] in self.first.of_others:
-            raise LiftRefusedError(
-                Status.REJECTED,
-                f"The host code keeps pointers of an earlier call: {place.removesuffix(',')} is a tensor that this "
-                "call was not given.",
-                "Take all pointers from the arguments anew at each call: each has tensors of its own.",
-            )
-        return found[0]
-
-    def addresses(self, one: RecordedLaunch, other: RecordedLaunch) -> Iterator[tuple[int, int, int]]:
-        """Those in the arguments of a launch: the parameter's number from 0 on, byte, and buffer."""
-        for parameter, (data, twin) in enumerate(zip(one.arguments, other.arguments, strict=False)):
-            for at in range(0, min(len(data), len(twin)) // 2 - 7, 8):
-                words = [bytes.fromhex(each[2 * at : 2 * at + 16]) for each in (data, twin)]
-                if words[0] != words[1] and (found := self.number_at(int.from_bytes(words[0], "little"))) is not None:
-                    yield parameter, at, found
-
-    def number_at(self, address: int) -> int | None:
-        """The buffer at an address of the first recording."""
-        found = self._looked_up(self.bases[0], self.first, address)
-        return None if found is None else found[0]
-
-    def _both(self, one: int, other: int) -> Iterator[tuple[list[tuple[int, int]], CallRecording, int]]:
-        yield self.bases[0], self.first, one
-        yield self.bases[1], self.second, other
-
-    @staticmethod
-    def _looked_up(bases: list[tuple[int, int]], recording: CallRecording, word: int) -> tuple[int, int] | None:
-        at = bisect_right(bases, (word, len(bases)))
-        if not at:
-            return None
-        base, number = bases[at - 1]
-        return (number, word - base) if word - base <= recording.buffers[number].bytes else None
-
-    def _looks_up(self, data: bytes, at: int) -> bool:
-        word = int.from_bytes(data[at : at + 8], "little")
-        return self._looked_up(self.bases[0], self.first, word) is not None
 
     def _named(self, number: int, place: str) -> str:
         """The buffer's name in the plan: a temporary gets one when it is first used."""
@@ -413,38 +320,6 @@ class PlanReader:
             and not self.first.buffers[number].bytes % dtype.size_bytes
         ):
             self.dtypes.setdefault(number, dtype)
-
-
-def renamed(steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
-    """The same steps on other buffers, by the names of those that they are on."""
-
-    def argument(one: int | float | str | RawArgument) -> int | float | str | RawArgument:
-        if isinstance(one, RawArgument):
-            addresses = (to.model_copy(update={"buffer": names.get(to.buffer, to.buffer)}) for to in one.addresses)
-            return one.model_copy(update={"addresses": tuple(addresses)})
-        return names.get(one, one) if isinstance(one, str) else one
-
-    found: list[Step] = []
-    for step in steps:
-        if isinstance(step, Launch):
-            found.append(step.model_copy(update={"args": tuple(argument(one) for one in step.args)}))
-            continue
-        changed = {} if step.variable else {"target": names.get(step.target, step.target)}
-        if isinstance(step, Copy):
-            changed["source"] = names.get(step.source, step.source)
-        found.append(step.model_copy(update=changed))
-    return found
-
-
-def _without_padding(data: str, parameter: Parameter) -> str:
-    """The bytes of an argument, in hexadecimal, with 0 where the host leaves what was there before."""
-    for start, end in parameter.padding:
-        data = f"{data[: 2 * start]}{'00' * (end - start)}{data[2 * end :]}"
-    return data
-
-
-def _few(data: bytes) -> str:
-    return data.hex() if len(data) <= 16 else f"{data[:16].hex()}…"
 
 
 def _reason(error: Exception, steps: int) -> str:
