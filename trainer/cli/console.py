@@ -1,11 +1,11 @@
 """What the commands of `assay-train` share, without anything that takes long to import."""
 
 import contextlib
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from common.file_lock import lock_unless_held
 from trainer.errors import ConfigurationError
 
 INTERRUPTED: Final = 130
@@ -35,6 +35,8 @@ def only_one_in(folder: Path, setting: str, what: str, remedy: str) -> Iterator[
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = (folder.parent / f".{folder.name}.lock").open("w")
     with lock:
-        if not lock_unless_held(lock):
-            raise ConfigurationError(f"Another {what} is under way in {folder}.", remedy)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigurationError(f"Another {what} is under way in {folder}.", remedy) from None
         yield
