@@ -6,7 +6,8 @@ CPU seconds of all processes, each time with nothing in a cache of ours. `plain`
 ninja in a process of its own, without the import of PyTorch; `host` the objects and the link of the host tier;
 `ways` says how each unit of it was compiled, and `detours` why not quicker. Preparing PyTorch's headers is not among
 it (`prepare_s`). `lifted` is the program that records, its kernels among it; `lean` lifting of texts that use no half
-precision.
+precision. Each part is printed as it is known; when `--seconds` are over, or at an interrupt, what runs is ended,
+and a kernel that is not done counts for the parts that are (`details.begun`).
 Nothing is run, so no GPU is needed. Without a PyTorch that is built for CUDA nothing is linked, and `plain` and
 `host` are measured as far as their object files (`linked` says which).
 """
@@ -21,7 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -42,8 +45,6 @@ from evaluator.stages.lift.kernelbench.solution import Solution
 _FOLDER: Final = Path(__file__).parents[2] / "tests" / "kernels" / "kernelbench"
 _ARCH: Final = "sm_90"
 _HALF: Final = re.compile(r"[Hh]alf|bfloat16|BFloat|AT_DISPATCH")
-_LEFT_S: Final = 60.0
-"""Of the time, with less than which no kernel is begun: one takes about that, most of it `plain`."""
 _PLAIN: Final = """
 import json, sys
 from torch.utils import cpp_extension
@@ -54,11 +55,15 @@ cpp_extension.load_inline(**asked, verbose=False)
 Row = dict[str, Any]
 
 
+class OutOfTimeError(Exception):
+    """The benchmark's own time is over."""
+
+
 class MeteredSandbox:
     """A sandbox whose jobs' processor time is added up: they are no children of this process."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: Sandbox, until_s: float) -> None:
+        self._sandbox, self._until_s = sandbox, until_s
         self.spent_s = 0.0
         self.jobs: list[tuple[str, float]] = []
         """Each program that was run, and its CPU seconds."""
@@ -67,8 +72,12 @@ class MeteredSandbox:
         return getattr(self._sandbox, name)
 
     def run(self, job: Job) -> JobResult:
-        """As the sandbox does."""
-        return self._sandbox.run(replace(job, spent=lambda used_s: self._add(Path(job.argv[0]).name, used_s)))
+        """As the sandbox does, within the time that is left. Raises OutOfTimeError."""
+        limits = replace(job.limits, wall_s=min(job.limits.wall_s, left_s(self._until_s)))
+        limited = replace(job, limits=limits, spent=lambda used_s: self._add(Path(job.argv[0]).name, used_s))
+        done = self._sandbox.run(limited)
+        left_s(self._until_s)
+        return done
 
     def _add(self, program: str, used_s: float) -> None:
         self.spent_s += used_s
@@ -93,14 +102,31 @@ def _spent_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
-def plain(text: ExtensionText, torch: TorchPackage, folder: Path, nvcc: Path) -> tuple[float, bool]:
+def left_s(until_s: float) -> float:
+    """What is left of the time. Raises OutOfTimeError."""
+    left = until_s - time.monotonic()
+    if left <= 0:
+        raise OutOfTimeError
+    return left
+
+
+def run_until(until_s: float, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run a program to its end. Raises OutOfTimeError."""
+    try:
+        limit_s = left_s(until_s)
+        subprocess.run(arguments, check=True, capture_output=True, env=environment, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise OutOfTimeError from None
+
+
+def plain(text: ExtensionText, torch: TorchPackage, folder: Path, nvcc: Path, until_s: float) -> tuple[float, bool]:
     """CPU seconds of `load_inline`'s own compilers, and whether it came to a library."""
     main, cuda = (folder / name for name in ("main.cpp", "cuda.cu"))
     units = text.units()
     flags = ["-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={text.name}", f"-std={torch.standard}"]
     flags += [part for one in torch.headers for part in ("-isystem", str(one))]
     if torch.cuda is not None:
-        return _by_torch(text, folder, nvcc), True
+        return _by_torch(text, folder, nvcc, until_s), True
     # PyTorch refuses to build for CUDA without one: its command lines, as its ninja file has them.
     main.write_text(units[main.name])
     cuda.write_text(units[cuda.name])
@@ -112,10 +138,10 @@ def plain(text: ExtensionText, torch: TorchPackage, folder: Path, nvcc: Path) ->
         ["g++", *flags, "-isystem", str(toolkit), "-fPIC", "-c", str(main), "-o", str(folder / "main.o")],
         [str(nvcc), *flags, *common, *target, "-c", str(cuda), "-o", str(folder / "cuda.o")],
     )
-    return cpu_s(lambda: [subprocess.run(one, check=True, capture_output=True) for one in commands]), False
+    return cpu_s(lambda: [run_until(until_s, one) for one in commands]), False
 
 
-def _by_torch(text: ExtensionText, folder: Path, nvcc: Path) -> float:
+def _by_torch(text: ExtensionText, folder: Path, nvcc: Path, until_s: float) -> float:
     import json
 
     asked = {
@@ -137,61 +163,66 @@ def _by_torch(text: ExtensionText, folder: Path, nvcc: Path) -> float:
     }
 
     def run(*arguments: str) -> None:
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+        run_until(until_s, [sys.executable, *arguments], environment)
 
     importing_s = cpu_s(lambda: run(str(empty)))
     return cpu_s(lambda: run(str(program), str(request))) - importing_s
 
 
-def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path) -> Row | None:
-    """One solution, by all three; None where it compiles nothing, or not with one call of `load_inline`."""
+def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path, until_s: float) -> Iterator[Row]:
+    """What is known of one solution, again with each part more; nothing where it compiles nothing, or not with one
+    call of `load_inline`. Raises OutOfTimeError.
+    """
     source = path.read_text(encoding="utf-8")
     found = re.search(r"^# problem: (.*)$", source, re.MULTILINE)
     if found is None or "load_inline" not in source:
-        return None
+        return
     solution = Solution(source, find_problem(found[1]), Settings(), toolbox.sandbox)
     texts = solution.compiled_texts()
     if len(texts) != 1 or texts[0].cpp == len(texts[0].sources):
-        return None
+        return
     (one,) = texts
     text = ExtensionText("extension", one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)
-    fresh = Cache(folder.parent / "cache", 1 << 30)
-    plain_s, linked = plain(text, torch, folder, toolbox.toolchain.nvcc)
-    sandbox = MeteredSandbox(toolbox.sandbox)
-    build = ExtensionBuild(text, Settings(), _ARCH, torch, toolbox.toolchain, sandbox, fresh)
-    # Once for each compiler, PyTorch and set of flags, and they stay.
-    prepare_s = sandbox.cpu_s(build.prepare)
-    work: Callable[[], object] = build.library if linked else lambda: [build.compiled(name) for name in text.units()]
-    sandbox.jobs.clear()
-    host_s = sandbox.cpu_s(work)
-    jobs = list(sandbox.jobs)
+    fresh = Cache(folder.parent / "cache", 4 << 30)  # as it is by default: prepared headers have room in it
+    sandbox = MeteredSandbox(toolbox.sandbox, until_s)
     code = solution.host_code()
+    given = (Settings(), _ARCH, toolbox.toolchain, sandbox, fresh)
+    # The recorder is made once for each toolchain, and stays.
+    HostBuild(source, code.form, *given)._recorder()
 
     def lifted() -> None:
-        beside = code.for_kernels
-        given = (Settings(), _ARCH, toolbox.toolchain, sandbox, fresh)
-        compiled = compile_source(source, *given, beside)
+        compiled = compile_source(source, *given, code.for_kernels)
         HostBuild(source, code.form, *given, compiled.host_object).program()
 
-    # The recorder is made once for each toolchain, and stays.
-    HostBuild(source, code.form, Settings(), _ARCH, toolbox.toolchain, toolbox.sandbox, fresh)._recorder()
-    lifted_s = sandbox.cpu_s(lifted)
-    return {
-        "name": path.stem,
-        "plain_s": round(plain_s, 2),
-        "host_s": round(host_s, 2),
-        "lifted_s": round(lifted_s, 2),
-        "linked": linked,
-        "host_jobs": jobs,
-        "prepare_s": round(prepare_s, 2),
-        "ways": build.ways,
-        "detours": build.detours,
-        "lean": not _HALF.search(code.text),
-    }
+    row: Row = {"name": path.stem, "lean": not _HALF.search(code.text)}
+    row["lifted_s"] = round(sandbox.cpu_s(lifted), 2)
+    yield row
+    plain_s, linked = plain(text, torch, folder, toolbox.toolchain.nvcc, until_s)
+    row |= {"plain_s": round(plain_s, 2), "linked": linked}
+    yield row
+    build = ExtensionBuild(text, Settings(), _ARCH, torch, toolbox.toolchain, sandbox, fresh)
+    # Once for each compiler, PyTorch and set of flags, and they stay.
+    row["prepare_s"] = round(sandbox.cpu_s(lambda: _prepared(build)), 2)
+    yield row
+    work: Callable[[], object] = build.library if linked else lambda: [build.compiled(name) for name in text.units()]
+    sandbox.jobs.clear()
+    row["host_s"] = round(sandbox.cpu_s(work), 2)
+    row |= {"host_jobs": list(sandbox.jobs), "ways": build.ways, "detours": build.detours}
+    yield row
 
 
-def report(rows: list[Row], quiet: bool) -> bool:
-    """Save the ratios; whether the goals are met."""
+def _prepared(build: ExtensionBuild) -> None:
+    """Both headers at once: neither needs the other."""
+    with ThreadPoolExecutor(max_workers=2) as both:
+        for done in [both.submit(build._prepared, name, now=True) for name in build.text.units()]:
+            done.result()
+
+
+def report(begun: list[Row], quiet: bool) -> bool:
+    """Save the ratios of what is done; whether the goals are met."""
+    rows = [row for row in begun if "host_s" in row]
+    if not rows:
+        return False
     ratios = {name: [row["plain_s"] / row[f"{name}_s"] for row in rows] for name in ("host", "lifted")}
     lean = [row["plain_s"] / row["lifted_s"] for row in rows if row["lean"]]
     figures = {
@@ -205,7 +236,8 @@ def report(rows: list[Row], quiet: bool) -> bool:
         "lean_ratio": statistics.median(lean) if lean else 0.0,
     }
     goals = {"host_ratio": (">=", 10.0), "lifted_ratio": (">=", 18.0), "lean_ratio": (">=", 30.0)}
-    return save("format_cost", figures, goals, {"torch": find_torch().version}, details={"rows": rows}, quiet=quiet)
+    details = {"rows": rows, "begun": [row for row in begun if "host_s" not in row]}
+    return save("format_cost", figures, goals, {"torch": find_torch().version}, details=details, quiet=quiet)
 
 
 def main() -> None:
@@ -215,21 +247,24 @@ def main() -> None:
     wanted = parser.parse_args()
     until_s = time.monotonic() + wanted.seconds
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="assay-format-") as named:
+    with (
+        tempfile.TemporaryDirectory(prefix="assay-format-") as named,
+        suppress(OutOfTimeError, KeyboardInterrupt),
+    ):
         toolbox, torch = Toolbox(MachineSettings(Path(named, "data"))), find_torch()
         for path in sorted(_FOLDER.glob("*.py")):
-            if len(rows) == wanted.kernels or (rows and time.monotonic() > until_s - _LEFT_S):
+            if len(rows) == wanted.kernels:
                 break
             folder = Path(named, path.stem)
             folder.mkdir()
-            row = measured(path, toolbox, torch, folder)
-            shutil.rmtree(folder)
-            if row is not None:
-                rows.append(row)
+            for row in measured(path, toolbox, torch, folder, until_s):
+                if not rows or rows[-1] is not row:
+                    rows.append(row)
                 print(row, flush=True)
-                # After each: a machine may be taken back in the middle.
+                # After each part: a machine may be taken back in the middle.
                 report(rows, quiet=True)
-    if not rows:
+            shutil.rmtree(folder)
+    if not any("host_s" in row for row in rows):
         sys.exit("no kernel was measured")
     sys.exit(0 if report(rows, quiet=False) else 1)
 

@@ -12,7 +12,11 @@ _CAUSES: Final = (
         r"takes more than .* to be described|its process ended",
         "the problem's file was late to be described",
     ),
-    ("problem", r"host function that is no tensor", "the problem's host function takes what is no tensor of it"),
+    (
+        "problem",
+        r"(?:host function|device) that is no tensor",
+        "its host function takes what is no tensor of the problem",
+    ),
     ("problem", r"^problem\.py", "the problem's file is refused"),
     ("sizes", r"cannot run this problem at its own sizes", "lifted, and wrong at the smaller sizes that were tried"),
     # by design: what a recording cannot hold

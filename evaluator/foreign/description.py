@@ -143,7 +143,7 @@ class Description:
         for one in described.entry:
             if not (one.name.isidentifier() and one.name.isascii()) or not math.isfinite(one.value or 0.0):
                 raise ValueError("a parameter of the host function that is none")
-            if one.value is None and one.tensor not in [tensor.name for tensor in tensors]:
+            if one.tensor and one.tensor not in [tensor.name for tensor in tensors]:
                 raise ValueError(f"a parameter '{one.name}' of the host function that is no tensor of the problem")
             if one.initial and one.initial not in [tensor.name for tensor in described.inputs]:
                 raise ValueError(f"a parameter '{one.name}' of the host function that begins as no input")

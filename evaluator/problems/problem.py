@@ -93,11 +93,13 @@ class Scalar:
 
 @dataclass(frozen=True)
 class EntryParameter:
-    """One parameter of the host function that a form of problems has its solutions define: a tensor or a number."""
+    """One parameter of the host function that a form of problems has its solutions define: a tensor or a number, or
+    neither: an array on the device that is no tensor of the problem, as the shape of one.
+    """
 
     name: str
     tensor: str = ""
-    """The problem's tensor; empty for a number."""
+    """The problem's tensor; empty for all else."""
     value: float | None = None
     """Of a number; one that has the name of a size is that size."""
     initial: str = ""

@@ -99,7 +99,8 @@ class ReferenceFile(ABC):
                 found.append({"name": name, "tensor": written.get(f"{name}_out", ""), "initial": read.get(name, "")})
             else:
                 tensor = read.get(name) or written.get(name, "")
-                found.append({"name": name, "tensor": tensor, "zeroed": name in self.zeroed and name not in read})
+                zeroed = bool(tensor) and name in self.zeroed and name not in read
+                found.append({"name": name, "tensor": tensor, "zeroed": zeroed})
         return found
 
     @staticmethod

@@ -91,6 +91,7 @@ def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence
     stated = {one.name: one for one in problem.entry}
     by_name = set(entry.parameter_names) == set(stated) and len(entry.parameter_names) == len(stated)
     chosen = [stated[str(name)] for name in entry.parameter_names] if by_name else list(problem.entry)
+    refuse_arrays(entry.name, chosen)
     names = tuple(one.tensor or one.name for one in chosen)
     for number, (name, parameter) in enumerate(zip(names, parameters, strict=True), 1):
         _check(problem, entry, number, name, parameter)
@@ -102,6 +103,17 @@ def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence
 def initial_contents(chosen: Sequence[EntryParameter]) -> tuple[tuple[str, str], ...]:
     """`Binding.initial` of what the problem's form states."""
     return tuple((one.initial, one.tensor) for one in chosen if one.initial or one.zeroed)
+
+
+def refuse_arrays(called: str, chosen: Sequence[EntryParameter]) -> None:
+    """Raise LiftRefusedError where one of these is an array that is no tensor of the problem."""
+    arrays = [one.name for one in chosen if not one.tensor and one.value is None]
+    if arrays:
+        raise LiftRefusedError(
+            Status.UNSUPPORTED,
+            f"`{called}` is given {arrays[0]}, an array on the device that is no tensor of the problem.",
+            "Take the problem's tensors and sizes alone. It was not judged, so there is no reward.",
+        )
 
 
 def adds_to_memory(source: str) -> bool:

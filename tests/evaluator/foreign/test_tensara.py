@@ -83,6 +83,14 @@ def test_what_is_no_problem_is_refused(changed: str, into: str, told: str, toolb
         pass
 
 
+def test_a_problem_whose_solutions_get_a_shape_as_a_tensor_is_judged_all_the_same(toolbox: Toolbox) -> None:
+    pointers = POINTER[:-1] + ", {'name': 'shape', 'type': 'size_t', 'pointer': True, 'const': True}]"
+    text = CASES.format(parameters=pointers, answer="values.cumsum(1)", more="", made="torch.rand(8, 4)")
+    with foreign_problem(text.encode(), "def.py", toolbox.sandbox, toolbox.cache) as problem:
+        assert [one.name for one in problem.inputs] == ["values"]
+        assert [(one.name, one.tensor) for one in problem.entry] == [("values", "values"), ("shape", "")]
+
+
 def test_the_commands_take_it(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_DATA_DIR", str(toolbox.settings.data_dir))
     kernel = str(FOLDER / "damped_product.cu")

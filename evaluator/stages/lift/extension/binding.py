@@ -232,8 +232,13 @@ def _tensors(
     ):
         return {at: by_name.get(at) for at in places}, "by name"
     everything = [*inputs, *outputs]
-    # One that may be None is none of the problem's rather than an output.
-    tried = ((places, inputs), (required, inputs), (places, everything), (required, everything))
+    # One that may be None is none of the problem's rather than an output; so is a bias where the problem has none.
+    biases = {at for at in places if "o" in function.parameters[at].kind and "bias" in names[at].lower()}
+    unbiased = [at for at in places if at not in biases or any("bias" in name for name in inputs)]
+    tried = (
+        *((places, inputs), (required, inputs), (unbiased, inputs)),
+        *((places, everything), (required, everything), (unbiased, everything)),
+    )
     for some, tensors in tried:
         if len(some) == len(tensors):
             ordered = dict(zip(some, tensors, strict=True))

@@ -28,10 +28,10 @@ def text_of(problem: Problem) -> str:
 
 
 def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | str]:
-    """The parameters of `Model.__init__` that are numbers, in order: each its value, or the one of `sizes` it gets.
+    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets.
 
     `get_init_inputs` gives those that it lists, as numbers or by their names at the file's top; the others have their
-    defaults. A tuple `stride` is `stride_0`, `stride_1` …
+    defaults. A tuple `stride` is `stride_0`, `stride_1` … By the names by which layers are given them, too.
     """
     if not text:
         return _NONE
@@ -47,7 +47,19 @@ def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | 
             known = size if size in sizes else _number(one)
             if known is not None:
                 found[f"{name}_{at}" if several else name] = known
-    return found
+    return {**{name: found[one] for name, one in _given_to_layers(tree).items() if one in found}, **found}
+
+
+def _given_to_layers(tree: ast.Module) -> dict[str, str]:
+    """What `Model.__init__` passes on by another name, and nothing else by that: `nn.Conv2d(…, groups=channels)`."""
+    passed: dict[str, set[str]] = {}
+    models = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Model")
+    made = (one for model in models for one in model.body if isinstance(one, ast.FunctionDef))
+    for call in (one for each in made if each.name == "__init__" for one in ast.walk(each)):
+        for one in call.keywords if isinstance(call, ast.Call) else ():
+            if one.arg is not None:
+                passed.setdefault(one.arg, set()).add(one.value.id if isinstance(one.value, ast.Name) else "")
+    return {name: next(iter(given)) for name, given in passed.items() if len(given) == 1}
 
 
 def _given(tree: ast.Module) -> dict[str, ast.expr]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from common.contract import Status
 from evaluator.problems.problem import Problem, Sizes
-from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents
+from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents, refuse_arrays
 from evaluator.stages.lift.dialects import EntryFunction
 from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
 
@@ -115,6 +115,7 @@ def bind_python(problem: Problem, entry: PythonEntry) -> Binding:
     stated = {one.name: one for one in problem.entry}
     if stated and len(names) == len(stated):
         chosen = [stated[name] for name in names] if set(names) == set(stated) else list(problem.entry)
+        refuse_arrays(entry.name, chosen)
         changed = initial_contents(chosen)
         bound = tuple(one.tensor or one.name for one in chosen)
         return Binding(bound, f"{entry.name}({', '.join(bound)}) bound as the problem states it", changed, keywords)

@@ -102,7 +102,7 @@ def test_headers_are_prepared_once_where_several_modules_are_built_and_a_failure
     good = False
     assert preparation.for_host(("-O2",), now=True) is None
     assert preparation.for_host(("-O2",), now=True) is None
-    assert len(jobs) == 2
+    assert len(jobs) == 3  # it tries once more without what it declares itself
 
 
 def test_prepared_headers_take_half_of_the_cache_at_most_and_those_used_last_are_kept(tmp_path):

@@ -2,6 +2,7 @@ import pytest
 
 from common.contract import Phase, Status
 from evaluator.problems.catalogue import find_problem
+from evaluator.problems.problem import EntryParameter
 from evaluator.stages.lift.binding import (
     HostParameter,
     HostSignature,
@@ -10,6 +11,7 @@ from evaluator.stages.lift.binding import (
     bind,
     call_values,
     expected,
+    refuse_arrays,
 )
 from evaluator.stages.lift.dialects import EntryFunction
 
@@ -62,6 +64,14 @@ def test_a_function_that_does_not_fit_is_told_what_would(parameters, said):
     ruling = refused.value.ruling
     assert (ruling.status, ruling.phase) == (Status.INVALID_SUBMISSION, Phase.LIFT)
     assert said in ruling.message
+
+
+def test_an_array_that_is_no_tensor_of_the_problem_cannot_be_given():
+    stated = (EntryParameter("x", "x"), EntryParameter("n", value=4.0), EntryParameter("shape"))
+    with pytest.raises(LiftRefusedError, match="`solution` is given shape, an array on the device") as caught:
+        refuse_arrays("solution", stated)
+    assert caught.value.ruling.status is Status.UNSUPPORTED
+    refuse_arrays("solution", stated[:2])
 
 
 def test_what_fits_is_written_out():

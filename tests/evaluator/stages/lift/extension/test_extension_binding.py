@@ -38,6 +38,7 @@ def bound(*functions: ExtensionFunction, source: str = ""):
         ((("t", "a"), ("t", "b"), ("to", "bias"), ("f", "s")), ("x", "y", None, "alpha")),
         ((("to", "a"), ("o", "b"), ("f", "s")), ("x", "y", "alpha")),
         ((("t", "x"), ("t", "y"), ("o", "alpha"), ("o", "n")), ("x", "y", "alpha", "n")),
+        ((("o", "a_obj"), ("o", "b_obj"), ("o", "bias_obj"), ("f", "s")), ("x", "y", None, "alpha")),
     ],
     ids=[
         "by name",
@@ -48,6 +49,7 @@ def bound(*functions: ExtensionFunction, source: str = ""):
         "an optional one",
         "objects",
         "numbers as objects",
+        "a bias of no problem",
     ],
 )
 def test_parameters_of_an_extension_get_what_their_names_or_places_say(parameters, names):

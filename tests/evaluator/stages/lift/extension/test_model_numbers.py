@@ -48,6 +48,13 @@ def test_what_model_is_made_with_counts_before_its_defaults(parameters, given, t
     assert {name: type(one) for name, one in found.items()} == {name: type(one) for name, one in numbers.items()}
 
 
+def test_what_layers_are_given_by_another_name_is_known_by_that_too():
+    text = MODEL.format(parameters="channels, width, stride=2", given="[channels, 4]", top="channels = 8")
+    layers = "a = nn.Conv2d(channels, groups=channels, step=stride)\n        b = f(step=width)"
+    found = numbers_of_model(text.replace("super().__init__()", layers), {"channels"})
+    assert dict(found) == {"channels": "channels", "width": 4, "stride": 2, "groups": "channels"}
+
+
 def test_without_a_model_there_are_none():
     assert not numbers_of_model("", {"n"})
     assert not numbers_of_model("class Model:\n    pass\n", {"n"})
