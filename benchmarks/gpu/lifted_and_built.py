@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from benchmarks._support.call_solve import c_argument, entry_of
 from benchmarks._support.one_gpu import its_referee, one_gpu, the_gpu
 from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission
-from evaluator.cancellation import CancelledError, CancelToken
+from evaluator.cancellation import CancelToken
 from evaluator.pipeline.build import build
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.stage_values import SubmittedSource
@@ -151,6 +151,14 @@ def _call_all(path: Path) -> None:
         print(json.dumps({"name": task["name"], **_called(task)}), flush=True)
 
 
+def _after(seconds: float, act: Callable[[], None]) -> threading.Timer:
+    """Does it then, unless it is cancelled; a process that ends does not wait for it."""
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
 def _built_results(tasks: list[Row], folder: Path, until_s: float) -> Iterator[Row]:
     """Each as soon as it is known; a task that ends its process is a row, and the others go on in the next."""
     waiting = list(tasks)
@@ -161,8 +169,7 @@ def _built_results(tasks: list[Row], folder: Path, until_s: float) -> Iterator[R
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": the_gpu().uuid}
         with errors.open("w") as file:
             child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True, env=environment)
-        ended = threading.Timer(left_s, child.kill)
-        ended.start()
+        ended = _after(left_s, child.kill)
         assert child.stdout is not None
         for line in child.stdout:
             try:
@@ -256,14 +263,12 @@ def _measure(
             left_s = until_s - time.monotonic() - _CALLS_S - number * _CALL_S
             if left_s < 0:
                 break
-            timer = threading.Timer(left_s, token.cancel)
-            timer.start()
-            try:
-                rows.add(name, right=right, lifted=_lifted_verdict(source, bound))
-            except CancelledError:
+            timer = _after(left_s, token.cancel)
+            verdict = _lifted_verdict(source, bound)
+            timer.cancel()
+            if token.cancelled:  # then the verdict says no more than that
                 break
-            finally:
-                timer.cancel()
+            rows.add(name, right=right, lifted=verdict)
     for name in rows.lacking([name for name in tasks if "lifted" in rows.rows.get(name, {})], "built"):
         if why := tasks[name].get("why"):
             rows.add(name, built={"right": None, "why": why}, build_s=None)
