@@ -3,14 +3,15 @@
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
     python benchmarks/grading/public_survey.py --folder FOLDER [--only TEXT …] [--seconds N] [--lift-only]
 
-Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance
-that the longest sum explains: to calibrate each problem takes longer than all else. Where an answer is nearly one
-number, as a ReLU's may be, inputs are drawn with values of both signs, as where a problem is learned. What was graded
-is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged*
-where a verdict is about its answers; with `--lift-only` none is judged, which takes less and is a result of its own
-(`public_lifted`); what was so lifted is judged when it is run without. `--state`: the code's, as the
-result names it, where it is not the one at hand. A verdict is *false* where reading the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the
-solutions' texts is saved in the results.
+Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance that
+the longest sum explains: to calibrate each problem takes longer than all else. Where an answer is nearly one
+number, as a ReLU's may be, inputs are drawn with values of both signs, as where a problem is learned. What was
+graded is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and
+*judged* where a verdict is about its answers; with `--lift-only` none is judged, which takes less and is a result
+of its own (`public_lifted`); what was so lifted is judged when it is run without. `--state`: the code's, as the
+result names it, where it is not the one at hand. A verdict is *false* where reading the solution, or its
+publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the solutions' texts is saved in
+the results.
 """
 
 import argparse
