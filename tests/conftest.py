@@ -221,15 +221,16 @@ REST = (
     "tests/trainer/rl/test_algorithms.py",
     "tests/trainer/rl/test_runner.py",
 )
-# The longest, which mostly wait, come first: at the end nothing would be left to run beside them.
+# The longest come first, and in this order, all in one process of a run: at the end nothing would be left to run
+# beside them. Those of which one step takes minutes, then those that mostly wait.
 FIRST = (
+    "tests/trainer/rl/test_algorithms.py",
+    "tests/trainer/rl/test_runner.py",
     "tests/e2e/test_installed.py",
     "tests/e2e/test_compose.py",
+    "tests/trainer/data/test_corpus.py",
     "tests/evaluator/service/test_server.py",
     "tests/soak/",
-    "tests/trainer/data/test_corpus.py",
-    "tests/trainer/rl/test_runner.py",
-    "tests/trainer/rl/test_algorithms.py",
 )
 
 
@@ -388,7 +389,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
-    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    items.sort(
+        key=lambda item: next((at for at, file in enumerate(FIRST) if item.nodeid.startswith(file)), len(FIRST))
+    )
     # Skipped and not left out: processes that collect at different times must all collect the same.
     passed = passed_before(config.getoption("--outcomes"))
     for item in items:

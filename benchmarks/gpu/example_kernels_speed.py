@@ -168,6 +168,9 @@ def main() -> None:
                     timings[graded.task.name] = graded.verdict.timing
                 else:
                     failed.append(f"{graded.task.name}: {graded.verdict.status}: {graded.verdict.message}")
+                    print(failed[-1][:300], flush=True)
+                # After each: a machine may be taken back in the middle.
+                keep(timings, graders.device, failed, quiet=True)
         finally:
             keep(timings, graders.device, failed, quiet=True)
             Console(width=110).print(table_of(timings))

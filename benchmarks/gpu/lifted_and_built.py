@@ -61,10 +61,10 @@ Row = dict[str, Any]
 
 
 def _cases() -> list[tuple[str, str, bool]]:
-    """Name, source and whether it is right."""
+    """Name, source and whether it is right; what was made wrong of one follows it, so a part has some of both."""
     sources = {path.stem: path.read_text() for path in FILES}
     wrong = [(f"{name} (wrong)", sources[name].replace(*change), False) for name, change in WRONG.items()]
-    return [*((name, source, True) for name, source in sources.items()), *wrong]
+    return sorted([*((name, source, True) for name, source in sources.items()), *wrong])
 
 
 def _prepare(case: tuple[str, str, bool], toolbox: Toolbox, arch: str, folder: Path) -> Row:

@@ -1,9 +1,9 @@
 """Public solutions on a GPU: lifted and judged by us, and built and run as their authors mean them to be.
 
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
-    python benchmarks/gpu/public_and_built.py --folder FOLDER --rows ROWS.jsonl [--skip EARLIER.jsonl] [--seconds 480]
-        [--workers N] [--referees N] [--limit 60] [--enough N] [--share 0/1] [--only TEXT …] [--data DATA]
-        [--rehearse] [--report DEVICE] [--stand-in]
+    python benchmarks/gpu/public_and_built.py --folder FOLDER --rows ROWS.jsonl [--skip EARLIER.jsonl …]
+        [--seconds 480] [--workers N] [--referees N] [--limit 60] [--enough N] [--share 0/1] [--only TEXT …]
+        [--data DATA] [--rehearse] [--report DEVICE] [--stand-in]
 
 Each pair is judged twice at the same problem, whose oracle and tolerance are ours. *Lifted*: its host code is
 recorded without a GPU, and the recorded steps are launched. *Built*: its host code runs: Python and extensions in the
@@ -60,8 +60,8 @@ _LAST_S: Final = 10.0
 """A pair that had less than this would not be done."""
 _ENDING_S: Final = 20.0
 """Of the time, for what was begun to be let go, and for processes to end that do not hear of it."""
-_LEFT: Final = ("not_tried", "not_done", "timeout")
-"""What another try may get further with: how long a kernel of Triton's takes to compile is the machine's doing."""
+_LEFT: Final = {"lifted": ("not_tried", "not_done"), "built": ("not_tried", "not_done", "timeout")}
+"""What another try may get further with: how long host code's Triton takes to compile is the machine's doing."""
 _BUILT_SLOWLY: Final = ("kernelbench", "torch-extension")
 """Forms with C++ that is compiled against PyTorch's headers, which takes half a minute."""
 _GOALS: Final = {"compared": (">=", 150.0), "unexplained": ("<=", 0.0)}
@@ -105,7 +105,7 @@ class Pairs:
     def _sides(self, place: Path) -> tuple[str, ...]:
         """What is to be done with a pair."""
         row = self.rows.get(place.name, {})
-        return tuple(side for side in SIDES if row.get(side, {}).get("status", "not_tried") in _LEFT)
+        return tuple(side for side in SIDES if row.get(side, {}).get("status", "not_tried") in _LEFT[side])
 
     def judge(self, bench: Bench, until_s: float) -> None:
         """Have one worker judge one pair after another, until none is left or the time is up."""
@@ -255,14 +255,24 @@ def _referees(bench: Bench) -> Iterator[str]:
                 os.kill(one["pid"], signal.SIGTERM)
 
 
-def _read(file: Path | None) -> list[Row]:
-    """The rows of an earlier call, the last of each pair; a line that was cut off is none."""
+def read_rows(files: Sequence[Path]) -> list[Row]:
+    """The rows of earlier calls, of each pair the last one with most sides judged: calls side by side each begin with
+    the rows of those before them. A line that was cut off is none.
+    """
     found: dict[str, Row] = {}
-    for line in file.read_text().splitlines() if file and file.exists() else ():
-        with contextlib.suppress(ValueError):
-            row = json.loads(line)
-            found[row["name"]] = row
+    for file in files:
+        for line in file.read_text().splitlines() if file.exists() else ():
+            with contextlib.suppress(ValueError):
+                row = json.loads(line)
+                before = found.get(row["name"])
+                if before is None or _known_sides(row) >= _known_sides(before):
+                    found[row["name"]] = row
     return list(found.values())
+
+
+def _known_sides(row: Row) -> tuple[int, int]:
+    ends = {side: row.get(side, {}).get("status", "not_tried") for side in SIDES}
+    return sum(end in JUDGED for end in ends.values()), sum(end not in _LEFT[side] for side, end in ends.items())
 
 
 def main() -> None:
@@ -271,7 +281,7 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rows", type=Path, required=True, help="where rows are written")
-    parser.add_argument("--skip", type=Path, help="rows of earlier calls")
+    parser.add_argument("--skip", type=Path, nargs="*", default=(), help="rows of earlier calls")
     parser.add_argument("--seconds", type=float, default=480.0, help="until all are ended, but for the report")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each form of a pair")
     parser.add_argument("--workers", type=int, default=max(1, cores // 2))
@@ -291,7 +301,7 @@ def main() -> None:
     forms = {place: str(known_of(place)["form"]) for place in places}
     part, _, parts = asked.share.partition("/")
     places = in_turns(sorted(places), forms.__getitem__)[int(part) :: int(parts)]
-    earlier = _read(asked.skip)
+    earlier = read_rows(asked.skip)
     with contextlib.ExitStack() as stack:
         data = asked.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-public-")))
         bench = Bench(data.absolute(), asked.referees, asked.limit, asked.rehearse, asked.stand_in)

@@ -50,8 +50,10 @@ GOALS: Final = {
     "wrong_verdicts": ("<=", 0.0),
 }
 _CLIENTS: Final = 64
-_WARM_UP_SHARE: Final = 0.12
-"""Most of a mode's time that goes until the first verdicts are there: its referee starts with the first of them."""
+_WARM_UP_SHARE: Final = 0.35
+"""Most of a mode's time that goes until the first verdicts are there: its referees start with the first of them, and
+the simulator's runtime is compiled, which takes a machine with a slow disk 15 s. It ends as soon as they are there.
+"""
 _REWARD_PRECISION: Final = 0.02
 _COARSE_RUN_S: Final = 10.0
 """A program that never ends holds the GPU for a quarter of it."""

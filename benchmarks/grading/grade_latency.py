@@ -61,10 +61,12 @@ def main() -> None:
         "compile_cache_hit_p50_s": statistics.median(compiled),
         "cold_samples": _COLD,
         "warm_samples": _WARM,
-        **_command(),
     }
     goals = {"cold_p50_s": ("<=", 1.5), "warm_p50_s": ("<=", 0.3), "compile_cache_hit_p50_s": ("<=", 0.010)}
-    save("grade_latency", figures, goals)
+    # What a time limit would lose otherwise.
+    save("grade_latency", figures, goals, quiet=True)
+    print(figures, flush=True)
+    save("grade_latency", figures | _command(), goals)
 
 
 def _cache_hits(toolbox: Toolbox) -> list[float]:

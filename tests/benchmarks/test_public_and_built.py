@@ -55,6 +55,17 @@ def test_pairs_come_in_turns_of_their_forms_and_what_was_late_comes_again(tmp_pa
     assert len((tmp_path / "rows").read_text().splitlines()) == 3
 
 
+def test_what_one_of_two_calls_judged_stays_judged(tmp_path):
+    files = {
+        "one": [row("a", "passed", "not_tried"), row("a", "passed", "passed"), row("b", "passed", "not_done")],
+        "two": [row("a", "passed", "not_tried"), row("b", "passed", "not_done"), row("b", "passed", "incorrect")],
+    }
+    for name, rows in files.items():
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) + '\n{"name": "cut o')
+    found = public_and_built.read_rows([tmp_path / name for name in (*files, "none")])
+    assert {one["name"]: one["built"]["status"] for one in found} == {"a": "passed", "b": "incorrect"}
+
+
 def _works(pipe):
     def work(order):
         yield os.getpid()

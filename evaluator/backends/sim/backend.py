@@ -76,11 +76,11 @@ _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fn
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
 _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
-_QUICK_TEXT: Final = range(20_000, 120_000)
+_QUICK_TEXT: Final = range(12_000, 120_000)
 """Characters of a translated program that is compiled quickly where little of it is run: below, the headers are most
-of what there is to compile; above, frames come near to the stacks of warps."""
-_QUICK_SLOWER: Final = 4.0
-"""By how much longer such a program runs at most, with the operations themselves compiled as always; 1.2 to 4 times
+of what there is to compile (0.11 s either way); above, frames come near to the stacks of warps."""
+_QUICK_SLOWER: Final = 2.0
+"""By how much longer such a program runs at most, with the operations themselves compiled as always; 0.9 to 1.5 times
 were measured. Its time counts as that of a program compiled in the usual way: no check ends sooner."""
 _FRAMES_BELOW_BYTES: Final = 192 << 10
 """Of a warp's stack: what a kernel's frame leaves to the operations that it calls."""

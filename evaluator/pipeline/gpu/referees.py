@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
-from common.file_lock import lock_unless_held
 from common.file_replacement import replace_file
 from evaluator.cancellation import CancelToken
+from evaluator.file_lock import lock_unless_held
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
 from evaluator.pipeline.progress import ProgressCallback
 from evaluator.pipeline.referee import HostRequest, HostResult, JudgeRequest, JudgeResult

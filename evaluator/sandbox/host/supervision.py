@@ -23,8 +23,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from common.file_lock import lock_unless_held
 from evaluator.errors import JobKilledError, SandboxError, StorageError
+from evaluator.file_lock import lock_unless_held
 from evaluator.sandbox.host import warden
 from evaluator.sandbox.host.result import ended_in_words, finished_from, limit_hit
 from evaluator.sandbox.host.task_group import TaskGroup

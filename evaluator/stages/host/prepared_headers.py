@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from common.file_lock import lock_unless_held
 from evaluator.disk_cache import Cache, key_of
 from evaluator.errors import SandboxError
+from evaluator.file_lock import lock_unless_held
 from evaluator.sandbox.sandbox import Job, JobResult
 from evaluator.stages.compile.compiler_exit import said
 from evaluator.stages.compile.toolchain import Toolchain

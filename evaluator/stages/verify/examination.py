@@ -31,8 +31,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
 from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
-from evaluator.stages.verify.run_order import TWICE_MOST, NextTrial, RunOrder
-from evaluator.stages.verify.trial_contents import TrialContents, poisoned, surely_right
+from evaluator.stages.verify.trial_contents import NextTrial, RunOrder, TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
 from evaluator.stages.verify.weak_memory import (
@@ -164,7 +163,7 @@ class Examination:
         for most in ORDERED_INSTRUCTIONS:  # the largest sizes up to some costs are run in other orders too
             if self.order_costs.get(most, 0) < first.thread_instructions <= most:
                 self.order_costs[most], self.order_sizes[most] = first.thread_instructions, trial.sizes
-        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.order.twice < TWICE_MOST
+        cheap = first.thread_instructions <= _TWICE_INSTRUCTIONS and self.order.repeats_cheap
         # A NaN keeps its bits through arithmetic: only other undefined memory tells "never written" from "computed
         # from what is undefined".
         if cheap or poisoned(first, outputs, POISON):

@@ -1,24 +1,33 @@
-"""Inputs of trials and what their outputs should be; and what a session has seen of outputs by itself.
+"""Inputs of trials and what their outputs should be; what undefined memory holds in one run after another; and
+what a session has seen of outputs by itself.
 
 A session that looks by itself asks for the answer while the program runs. That is when the inputs of the next trial
-are drawn too: in the same order as without, so that a seed gives the same contents either way.
+are drawn too: in the same order as without, so that a seed gives the same contents either way. It is also told of the
+run that comes next, whose contents it writes by the same wait as it looks at the one before.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final, TypeAlias
 
-from evaluator.backends.session import RunOutcome, Wanted
+from evaluator.backends.session import PlanRun, RunOutcome, Session, Wanted
 from evaluator.problems.arrays import Array, Rng
 from evaluator.problems.linter import HARDLY, telling_share
-from evaluator.problems.problem import Arrays, Expected, Problem, Tolerance
+from evaluator.problems.problem import Arrays, Expected, Problem, Sizes, Tolerance
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.comparison import SURELY_RIGHT, Comparison, compare_output, is_poison
+from evaluator.stages.verify.findings.undefined_memory import PoisonTurns
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
 
 _SMALL_BYTES: Final = 1 << 18
 """Of all tensors. An operation on so much takes a processor some 10 us, as long as it takes to ask a GPU for one."""
 _SMALL_WORK: Final = 2_000_000
 """Operations and words of memory: a product takes a processor a tenth of a millisecond then."""
+_TWICE_MOST: Final = 5
+"""Trials that are run again on other undefined memory."""
+
+NextTrial: TypeAlias = tuple[PlannedTrial, SizedPlan]
+"""A trial that comes next, and its plan."""
 
 
 class TellingTrials:
@@ -124,6 +133,81 @@ class TrialContents:
         expected = self._problem.oracle(inputs, trial.sizes, **trial.scalars)
         compared = (compare_output(n, a, expected[n], trial.tolerance, self._poison) for n, a in outputs.items())
         return all(comparison.mismatch is None for comparison in compared)
+
+
+class RunOrder:
+    """The runs of one evaluation's trials: patterns are drawn in the same order whether they are asked for ahead."""
+
+    def __init__(self, session: Session, contents: TrialContents, poison: int, seed: int) -> None:
+        """`poison` is what outputs hold before each first run; `seed` draws all other patterns."""
+        self._contents, self._poison = contents, poison
+        # Where instructions are counted, their number decides whether a trial is run again.
+        self._repeats_known = not session.counts_instructions
+        self._turns = PoisonTurns(seed)
+        self.twice = 0
+        """Trials that were run again so far."""
+        self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
+        self._pair: tuple[int, int] | None = None
+        """Both patterns of the run that repeats a trial, where they were drawn before its turn."""
+        self._next: NextTrial | None = None
+        """The trial that comes next, where nothing else is run before it."""
+        self._next_elsewhere: int | None = None
+        """Its pattern of all but outputs, where that was drawn before its turn."""
+
+    def begin(self, trial: PlannedTrial, sized_plan: SizedPlan, following: NextTrial | None) -> tuple[bool, int]:
+        """Of the trial whose turn it is: whether it finds undefined memory as the run before left it, and the pattern
+        of all but outputs. `following` comes next.
+        """
+        keeps, elsewhere = trial.sizes == self._last_sizes, self._next_elsewhere
+        if elsewhere is None or self._next is None or self._next[0] is not trial:
+            elsewhere = self._poison if keeps else self.poison_elsewhere()
+        self._last_sizes, self._next_elsewhere = trial.sizes, None
+        # Other orders and later calls come before the next trial, and find memory as this one left it.
+        self._next = None if sized_plan.orders or sized_plan.prepared else following
+        return keeps, elsewhere
+
+    @property
+    def repeats_cheap(self) -> bool:
+        """Whether a trial that costs little is run again."""
+        return self.twice < _TWICE_MOST
+
+    def poison_elsewhere(self) -> int:
+        """Of the next run of a trial; NaN while trials are run twice, so that what is made of it can be told."""
+        return self._poison if self.repeats_cheap else next(self._turns.elsewhere)
+
+    def repeats(self) -> tuple[int, int]:
+        """The patterns of outputs and of all else in the run that repeats a trial."""
+        pair, self._pair = self._pair or next(self._turns.both), None
+        return pair
+
+    def after_first(self, sized_plan: SizedPlan, inputs: Arrays) -> Callable[[], PlanRun | None]:
+        """What comes behind the first run of a trial, if all is well."""
+        repeated = self._repeats_known and self.repeats_cheap
+        return partial(self._repeated, sized_plan, inputs) if repeated else self.after_trial
+
+    def _repeated(self, sized_plan: SizedPlan, inputs: Arrays) -> PlanRun:
+        self._pair = poison, elsewhere = self._pair or next(self._turns.both)
+        buffers = sized_plan.buffers_with(inputs)
+        return PlanRun(buffers, sized_plan.steps, poison, 0.0, poison_elsewhere=elsewhere)
+
+    def after_trial(self) -> PlanRun | None:
+        """What comes behind the last run of a trial, if all is well: the next one's first, once its inputs are drawn.
+
+        The time limit of a run that is only told of is none.
+        """
+        if self._next is None:
+            return None
+        trial, sized_plan = self._next
+        inputs = self._contents.drawn_ahead(trial)
+        if inputs is None:
+            return None
+        keeps = trial.sizes == self._last_sizes
+        if self._next_elsewhere is None:
+            self._next_elsewhere = self._poison if keeps else self.poison_elsewhere()
+        buffers = sized_plan.buffers_with(inputs)
+        return PlanRun(
+            buffers, sized_plan.steps, self._poison, 0.0, poison_elsewhere=self._next_elsewhere, keeps=keeps
+        )
 
 
 def poisoned(outcome: RunOutcome, outputs: Mapping[str, Array], poison: int) -> bool:

@@ -1,6 +1,6 @@
 // problem: reduce_sum
 // attack: brings the size to constant memory in its first call alone
-// expect: incorrect
+// expect: incorrect|runtime_error
 // because: later calls have other sizes
 // message: In its call behind one at
 #include <cuda_runtime.h>

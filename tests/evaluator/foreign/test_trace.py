@@ -284,16 +284,16 @@ def test_a_reference_of_another_name_is_called_by_names(toolbox: Toolbox) -> Non
 
 def test_constant_axes_are_made_smaller_where_nothing_else_is_enough(toolbox: Toolbox) -> None:
     text = stated(
-        {"rows": VAR, "width": {"type": "const", "value": 8192}},
+        {"rows": VAR, "width": {"type": "const", "value": 4096}},
         {"x": ROWS, "weight": {"shape": ["width", "width"], "dtype": "float32"}},
         "def run(x, weight):\n    return x @ weight\n",
     )
     with foreign_problem(text.encode(), "definition.json", toolbox.sandbox, toolbox.cache) as problem:
         (sizes,) = problem.example_sizes
-        assert sizes["width"] < 8192
-        assert problem.too_large == "rows=64, width=8192"
+        assert sizes["width"] < 4096
+        assert problem.too_large == "rows=64, width=4096"
         assert "too large for the simulator: it is judged at" in problem.caveats[-1]
-    kept = text.replace("8192", "2048")
+    kept = text.replace("4096", "2048")
     with foreign_problem(kept.encode(), "definition.json", toolbox.sandbox, toolbox.cache) as problem:
         assert problem.example_sizes[0]["width"] == 2048
 

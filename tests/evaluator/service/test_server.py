@@ -553,7 +553,7 @@ def test_connections_are_bounded_and_room_comes_back(impatient):
         time.sleep(0.3)
         with pytest.raises(httpx.TransportError):
             httpx.get(f"{impatient.url}/livez", timeout=3)
-    deadline_s = time.monotonic() + 5
+    deadline_s = time.monotonic() + 60
     while True:
         with contextlib.suppress(httpx.TransportError):
             assert httpx.get(f"{impatient.url}/livez", timeout=3).status_code == 200
@@ -579,7 +579,7 @@ def test_half_sent_requests_of_one_address_push_out_its_own_alone(tmp_path):
         for one in rude:
             with contextlib.suppress(ConnectionError):
                 one.sendall(HEAD)
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while sum(map(is_open, rude)) > 10 and time.monotonic() < deadline_s:
             time.sleep(0.05)
         assert [is_open(one) for one in rude] == [False] * 50 + [True] * 10
@@ -622,7 +622,7 @@ def test_open_requests_without_a_key_are_bounded_by_address_also_behind_a_proxy(
         ):
             assert asked(here, "127.0.0.1", **{"X-Forwarded-For": named}) == status, named
         held.close()
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while asked(here, "127.0.0.2") != 200:
             assert time.monotonic() < deadline_s, "places that are free again are not given out"
             time.sleep(0.05)

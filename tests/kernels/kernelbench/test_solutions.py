@@ -23,6 +23,7 @@ WRONG = {
     "reduce_sum_two_functions": ("sums.sum_blocks(x, self.blocks), 1)", "sums.sum_blocks(x, self.blocks), 1)[0:1]"),
     "linear_bias": ("x, self.linear.weight, self.linear.bias", "x, self.linear.weight, torch.zeros(out_features)"),
     "two_results": ("return total, product", "return product, total"),
+    "vector_add_in_init": ("const int64_t n = a.numel()", "static const int64_t n = a.numel()"),
 }
 
 REFUSED = {

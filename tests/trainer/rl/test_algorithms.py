@@ -31,8 +31,6 @@ SETTINGS = (
     "rollout.turn_tokens=128",
     # Longer answers than most, so that some lose nothing.
     "algorithm.overlong_tokens=96",
-    # Both are looked at.
-    "checkpointing.keep=2",
 )
 
 

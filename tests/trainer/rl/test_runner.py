@@ -1,12 +1,11 @@
 """A real run of verl on the CPU: two agents, two turns, PPO with a critic, against a real service; and on from there.
 
-Each start of verl takes a minute of two free cores, so what is to be seen of a run is looked at after two of them.
+Each start of verl takes a minute of two free cores, so what is to be seen of a run is looked at after two of them,
+which share the process and Ray: half of what a start costs.
 """
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,6 @@ import torch
 
 from trainer.policies import models
 from trainer.reporting import transcripts
-from trainer.reporting.metrics import read_measures
 from trainer.rl.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.timeout(900)
@@ -47,12 +45,15 @@ SETTINGS = (
     "evaluator.verification=quick",
     "checkpointing.evaluate_at_start=false",
     "checkpointing.every_episodes=4",
+    "checkpointing.keep=2",
     "logging.tensorboard=false",
 )
 RUN = """
 import json, sys
 from dataclasses import asdict
+from pathlib import Path
 from trainer.config.reading import load_config
+from trainer.reporting.metrics import read_measures
 from trainer.rl import ray_session, runner
 from trainer.rl.settings import worker_environment
 asked = json.loads(sys.argv[1])
@@ -60,13 +61,16 @@ configs = [load_config("cpu-demo", settings) for settings in asked["configs"]]
 agents = dict.fromkeys(("generator", "optimizer"), asked["model"])
 with ray_session.started(configs[0], worker_environment(configs[0])):
     for config in configs:
-        summary = runner.run(config, agents=agents)
-        print("SUMMARY" + json.dumps(asdict(summary), default=str))
+        summary = asdict(runner.run(config, agents=agents))
+        summary["measures"] = read_measures(Path(config.run_folder))
+        print("SUMMARY" + json.dumps(summary, default=str))
 """
 
 
 def started(model, url, folder, *starts):
-    """Summaries of runs in one folder, one after another in one process. A start is its last step and settings."""
+    """Summaries of runs in one folder, one after another in one process, each with the `measures` that the folder
+    held when it ended. A start is its last step and settings.
+    """
     where = (f"evaluator.url={url}", f"checkpointing.folder={folder}")
     configs = [[*SETTINGS, *where, f"algorithm.steps={steps}", *more] for steps, *more in starts]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -87,64 +91,45 @@ def started(model, url, folder, *starts):
 
 
 @pytest.fixture(scope="module")
-def training(request, tmp_path_factory, service):
-    """A folder with a model from nothing, a run of two steps that began with it, and the run's summary.
+def model(tmp_path_factory):
+    """A model from nothing."""
+    folder = tmp_path_factory.mktemp("made") / "model"
+    models.make_tiny(folder, ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3, seed=0)
+    return folder
 
-    `make test` leaves it for `make test-all`, which goes on from a copy if all code is what it was.
+
+@pytest.fixture(scope="module")
+def training(model, tmp_path_factory, service):
+    """The folder of a run of two steps, which began with the model, and of a third with other settings; and the
+    summaries of both starts.
     """
-    kept = ROOT / ".assay" / "tests" / "training" / digest_of_code()
-    if request.config.getoption("--tier") != "rest" or not (kept / "summary.json").exists():
-        made = tmp_path_factory.mktemp("made")
-        text = ["__global__ void relu(const float* x, float* y, int n) { y[0] = x[0]; }"] * 3
-        models.make_tiny(made / "model", text, seed=0)
-        # A Tester that is a model takes part; it has nothing to learn.
-        tester = f"agents.tester.model_name={made / 'model'}"
-        (summary,) = started(made / "model", service.url, made / "run", (2, tester))
-        (made / "summary.json").write_text(json.dumps(summary))
-        # Moved when it is whole: another `make test` in this checkout may be doing the same.
-        shutil.rmtree(kept.parent, ignore_errors=True)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(made, kept)
-    shutil.copytree(kept, copy := tmp_path_factory.mktemp("training") / "first")
-    return copy
-
-
-def digest_of_code():
-    files = [path for room in ("common", "evaluator", "trainer") for path in (ROOT / room).rglob("*.py")]
-    whole = hashlib.sha256()
-    for path in sorted([*files, ROOT / "constraints-dev.txt", Path(__file__)]):
-        whole.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    return whole.hexdigest()[:16]
-
-
-@pytest.fixture(scope="module")
-def model(training):
-    return training / "model"
-
-
-@pytest.fixture(scope="module")
-def first(training):
-    """A run of two steps: its summary, and its folder."""
-    return json.loads((training / "summary.json").read_text()), training / "run"
+    folder = tmp_path_factory.mktemp("training") / "run"
+    # A Tester that is a model takes part; it has nothing to learn.
+    tester = f"agents.tester.model_name={model}"
+    # The remedies for want of memory are for runs that have begun; so is a smaller learning rate.
+    changed = ("algorithm.learning_rate=3e-4", "model.offload=true", "model.gradient_checkpointing=true")
+    return folder, started(model, service.url, folder, (2, tester), (3, *changed))
 
 
 def weights(folder):
     return models.load_model(folder)[0].state_dict()
 
 
-def test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on(first, model):
-    summary, folder = first
+def test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on(training, model):
+    folder, (summary, _) = training
     assert (summary["steps"], summary["resumed_from"], summary["interrupted"]) == (2, None, False)
     assert (summary["episodes"], summary["left_out"], summary["failures"]) == (8, 0, 0)
-    lines = [line for line in read_measures(folder) if line["kind"] == "train"]
+    lines = [line for line in summary["measures"] if line["kind"] == "train"]
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:
         for role in ROLES:
             assert line[f"{role}/gradient_norm"] > 0
             assert line[f"{role}/value_loss"] >= 0
         assert line["turns"] == 2
-    checkpoint = Checkpoints(folder / "checkpoints").newest()
-    assert checkpoint.step == 2
+    kept = {one.step: one for one in Checkpoints(folder / "checkpoints").kept()}
+    assert sorted(kept) == [2, 3]
+    checkpoint = kept[2]
+    assert summary["checkpoint"] == str(checkpoint.folder)
     old = weights(model)
     trained = {role: weights(checkpoint.model(role)) for role in ROLES}
     for one in trained.values():
@@ -152,34 +137,30 @@ def test_a_run_learns_with_both_agents_and_keeps_what_it_needs_to_go_on(first, m
     assert any(not torch.equal(trained["generator"][name], value) for name, value in trained["optimizer"].items())
 
 
-def test_the_transcripts_say_which_tokens_and_rewards_there_were(first):
-    _, folder = first
+def test_the_transcripts_say_which_tokens_and_rewards_there_were(training):
+    folder, _ = training
     kept = [
         line
         for path in sorted((folder / "transcripts").glob("train-*.jsonl"))
         for line in transcripts.read_transcripts(path)
     ]
-    assert len(kept) == 8
+    assert len(kept) == 12
     for one in kept:
         for attempt in one.conversation.attempts:
             response = attempt.written.response
             assert len(response.token_ids) == len(response.log_probs) <= 32
-    assert {one.step for one in kept} == {1, 2}
+    assert {one.step for one in kept} == {1, 2, 3}
     # What an untrained model writes is no kernel, about which no Tester is asked: test_agent_loop.py has one that is.
     assert all(one.conversation.turns[1].verdict is None for one in kept)
     assert all(one.conversation.turns[1].response is None for one in kept)
 
 
-def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(first, model, service):
-    _, folder = first
-    before = read_measures(folder)
+def test_a_run_goes_on_where_its_checkpoint_is_with_the_settings_of_now(training):
+    _, (first, second) = training
+    before, after = first["measures"], second["measures"]
     assert any(line["kind"] == "held_out" and line["step"] == 2 for line in before)
-    # The remedies for want of memory are for runs that have begun; so is a smaller learning rate.
-    changed = ("algorithm.learning_rate=3e-4", "model.offload=true", "model.gradient_checkpointing=true")
-    (summary,) = started(model, service.url, folder, (3, *changed))
-    assert (summary["resumed_from"], summary["steps"], summary["episodes"]) == (2, 3, 12)
-    lines = read_measures(folder)
-    assert lines[: len(before)] == before
-    rates = {line["step"]: line["generator/learning_rate"] for line in lines if line["kind"] == "train"}
+    assert (second["resumed_from"], second["steps"], second["episodes"]) == (2, 3, 12)
+    assert after[: len(before)] == before
+    rates = {line["step"]: line["generator/learning_rate"] for line in after if line["kind"] == "train"}
     assert rates == {1: 5e-4, 2: 5e-4, 3: 3e-4}
-    assert Checkpoints(folder / "checkpoints").newest().step == 3
+    assert second["checkpoint"].endswith("step-000003")

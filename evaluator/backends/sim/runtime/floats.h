@@ -46,22 +46,22 @@ UNARY(abs_f64, c64, a & ~(1ull << 63))
 // A denormal becomes a zero of its sign.
 UNARY(flush_f32, c32, a & ((c32)((a & 0x7f800000u) != 0) | 0x80000000u))
 // NaN becomes 0, the rest is clamped to [0, 1].
-INLINE U32 saturate_f32(U32 x) {
+OPERATION U32 saturate_f32(In<U32> x) {
     u32 above = lt_f32(all32(0), x), big = lt_f32(all32(0x3f800000), x);
     return pick(big, all32(0x3f800000), pick(above, x, all32(0)));
 }
-INLINE U64 saturate_f64(U64 x) {
+OPERATION U64 saturate_f64(In<U64> x) {
     u32 above = lt_f64(all64(0), x), big = lt_f64(all64(0x3ff0000000000000), x);
     return pick(big, all64(0x3ff0000000000000), pick(above, x, all64(0)));
 }
 // min and max give the other operand for a NaN, the canonical NaN for two, and put -0 below +0 (PTX ISA 9.7.3).
 #define MINIMUM(suffix, U, all, NAN_BITS, SIGN)                                                                        \
-    INLINE U min_##suffix(U a, U b) {                                                                                  \
+    OPERATION U min_##suffix(In<U> a, In<U> b) {                                                                       \
         U r = pick(lt_##suffix(a, b) | (eq_##suffix(a, b) & ne_##SIGN(and_##SIGN(a, neg_##suffix(all(0))), all(0))), a, b); \
         r = pick(unordered_##suffix(b, b), a, pick(unordered_##suffix(a, a), b, r));                                   \
         return pick(unordered_##suffix(r, r), all(NAN_BITS), r);                                                       \
     }                                                                                                                  \
-    INLINE U max_##suffix(U a, U b) {                                                                                  \
+    OPERATION U max_##suffix(In<U> a, In<U> b) {                                                                       \
         U r = pick(lt_##suffix(b, a) | (eq_##suffix(a, b) & eq_##SIGN(and_##SIGN(a, neg_##suffix(all(0))), all(0))), a, b); \
         r = pick(unordered_##suffix(b, b), a, pick(unordered_##suffix(a, a), b, r));                                   \
         return pick(unordered_##suffix(r, r), all(NAN_BITS), r);                                                       \
@@ -111,7 +111,7 @@ U32 rounded_sqrt_f32(Rounding rounding, U32 a);
 // bounds: what only the coarser steps below the smallest normal number round up to it is a zero too (measured).
 U32 without_tiny_f32(u32 lanes, U32 result, Binary operation, Rounding rounding, U32 a, U32 b);
 U32 without_tiny_fma_f32(u32 lanes, U32 result, Rounding rounding, U32 a, U32 b, U32 c);
-INLINE u32 at_smallest(U32 x) { return eq_b32(and_b32(x, all32(0x7fffffff)), all32(0x00800000)); }
+OPERATION u32 at_smallest(In<U32> x) { return eq_b32(and_b32(x, all32(0x7fffffff)), all32(0x00800000)); }
 INLINE U32 ftz_f32(Binary operation, Rounding rounding, U32 a, U32 b) {
     a = flush_f32(a), b = flush_f32(b);
     U32 r = rounding != NEAREST ? rounded_f32(operation, rounding, a, b) : operation == MUL ? mul_f32(a, b) : div_f32(a, b);

@@ -16,6 +16,15 @@ typedef int32_t i32;
 typedef int64_t i64;
 
 #define INLINE static inline __attribute__((always_inline))
+// An operation on whole packs. A program that runs little calls it: inlined where nothing is made of the text, each is
+// a long row of moves, which takes most of the time of compiling.
+#ifdef QUICKLY
+#define OPERATION static __attribute__((noinline))
+template <class T> using In = const T &;
+#else
+#define OPERATION INLINE
+template <class T> using In = T;
+#endif
 #define NOINLINE __attribute__((noinline))
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
@@ -93,11 +102,11 @@ INLINE U64 gather(const A64 &x) {
 }
 
 #define ALL_STEP(i, C) r.v##i = C{} + k;
-INLINE U32 all32(u32 k) {
+OPERATION U32 all32(u32 k) {
     U32 r;
     REPEAT_c32(ALL_STEP, c32) return r;
 }
-INLINE U64 all64(u64 k) {
+OPERATION U64 all64(u64 k) {
     U64 r;
     REPEAT_c64(ALL_STEP, c64) return r;
 }
@@ -153,22 +162,22 @@ INLINE u32 bits_of(c64s m) {
         r |= bits_of(expression) << (i * COUNT_##C);                                                                   \
     }
 #define UNARY(name, C, expression)                                                                                     \
-    INLINE PACK_##C name(PACK_##C x) {                                                                                 \
+    OPERATION PACK_##C name(In<PACK_##C> x) {                                                                          \
         PACK_##C r;                                                                                                    \
         REPEAT_##C(UNARY_STEP, C, expression) return r;                                                                \
     }
 #define BINARY(name, C, expression)                                                                                    \
-    INLINE PACK_##C name(PACK_##C x, PACK_##C y) {                                                                     \
+    OPERATION PACK_##C name(In<PACK_##C> x, In<PACK_##C> y) {                                                          \
         PACK_##C r;                                                                                                    \
         REPEAT_##C(BINARY_STEP, C, expression) return r;                                                               \
     }
 #define TERNARY(name, C, expression)                                                                                   \
-    INLINE PACK_##C name(PACK_##C x, PACK_##C y, PACK_##C z) {                                                         \
+    OPERATION PACK_##C name(In<PACK_##C> x, In<PACK_##C> y, In<PACK_##C> z) {                                          \
         PACK_##C r;                                                                                                    \
         REPEAT_##C(TERNARY_STEP, C, expression) return r;                                                              \
     }
 #define COMPARE(name, C, expression)                                                                                   \
-    INLINE u32 name(PACK_##C x, PACK_##C y) {                                                                          \
+    OPERATION u32 name(In<PACK_##C> x, In<PACK_##C> y) {                                                               \
         u32 r = 0;                                                                                                     \
         REPEAT_##C(COMPARE_STEP, C, expression) return r;                                                              \
     }
@@ -222,11 +231,11 @@ INLINE c64 pick_chunk(u32 mask, c64 yes, c64 no) {
 #endif
 }
 #define PICK_STEP(i, C) r.v##i = pick_chunk(mask >> (i * COUNT_##C), yes.v##i, no.v##i);
-INLINE U32 pick(u32 mask, U32 yes, U32 no) {
+OPERATION U32 pick(u32 mask, In<U32> yes, In<U32> no) {
     U32 r;
     REPEAT_c32(PICK_STEP, c32) return r;
 }
-INLINE U64 pick(u32 mask, U64 yes, U64 no) {
+OPERATION U64 pick(u32 mask, In<U64> yes, In<U64> no) {
     U64 r;
     REPEAT_c64(PICK_STEP, c64) return r;
 }
@@ -240,32 +249,32 @@ struct Halves32s {
     h32s part[LANES / PER64];
 };
 #define WIDEN_STEP(i, C) r.v##i = (c64)__builtin_convertvector(h.part[i], C);
-INLINE U64 widen_u(U32 x) {
+OPERATION U64 widen_u(In<U32> x) {
     Halves32 h;
     U64 r;
     __builtin_memcpy(&h, &x, sizeof h);
     REPEAT_c64(WIDEN_STEP, c64) return r;
 }
-INLINE U64 widen_s(U32 x) {
+OPERATION U64 widen_s(In<U32> x) {
     Halves32s h;
     U64 r;
     __builtin_memcpy(&h, &x, sizeof h);
     REPEAT_c64(WIDEN_STEP, c64s) return r;
 }
 #define NARROW_STEP(i, C) h.part[i] = __builtin_convertvector(x.v##i, C);
-INLINE U32 narrow(U64 x) {
+OPERATION U32 narrow(In<U64> x) {
     Halves32 h;
     U32 r;
     REPEAT_c64(NARROW_STEP, h32) __builtin_memcpy(&r, &h, sizeof r);
     return r;
 }
 
-INLINE U32 extend_s8(U32 x) { return shr_s32(shl_b32(x, all32(24)), all32(24)); }
-INLINE U32 extend_s16(U32 x) { return shr_s32(shl_b32(x, all32(16)), all32(16)); }
-INLINE U32 low16(U32 x) { return and_b32(x, all32(0xffff)); }
-INLINE U32 low8(U32 x) { return and_b32(x, all32(0xff)); }
-INLINE U64 pack64(U32 lo, U32 hi) { return or_b64(widen_u(lo), shl_b64(widen_u(hi), all64(32))); }
-INLINE U32 high32(U64 x) { return narrow(shr_u64(x, all64(32))); }
+OPERATION U32 extend_s8(In<U32> x) { return shr_s32(shl_b32(x, all32(24)), all32(24)); }
+OPERATION U32 extend_s16(In<U32> x) { return shr_s32(shl_b32(x, all32(16)), all32(16)); }
+OPERATION U32 low16(In<U32> x) { return and_b32(x, all32(0xffff)); }
+OPERATION U32 low8(In<U32> x) { return and_b32(x, all32(0xff)); }
+OPERATION U64 pack64(In<U32> lo, In<U32> hi) { return or_b64(widen_u(lo), shl_b64(widen_u(hi), all64(32))); }
+OPERATION U32 high32(In<U64> x) { return narrow(shr_u64(x, all64(32))); }
 
 // Lane by lane.
 template <class F> INLINE U32 map(F f, U32 x) {

@@ -40,7 +40,7 @@ class _Launched:
 
 
 @dataclass(frozen=True)
-class Preparation:
+class EarlierPreparation:
     """What stands before a call."""
 
     pairs: Sequence[Pair] = ()
@@ -89,7 +89,7 @@ class EarlierSteps:
             if held >= self._tensors
         ]
 
-    def preparation(self, number: int, *others: int) -> Preparation:
+    def preparation(self, number: int, *others: int) -> EarlierPreparation:
         """Steps before a call that it goes on needing, or that one of `others` does."""
         needs = self._needs(number)
         changed = set(needs.changed)
@@ -101,7 +101,7 @@ class EarlierSteps:
             if writes := self._needed(needs, *pair):
                 found.insert(0, pair)
                 written |= writes
-        return Preparation(found, frozenset(written), not changed.isdisjoint(written))
+        return EarlierPreparation(found, frozenset(written), not changed.isdisjoint(written))
 
     def _needed(self, needs: _Needs, one: AnyRecorded, other: AnyRecorded) -> set[Held]:
         """What a step writes, if that is needed; and what is needed for it is noted then."""

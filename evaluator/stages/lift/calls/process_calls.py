@@ -18,7 +18,7 @@ Point: TypeAlias = tuple[Sizes, Scalars]
 
 BEHIND: Final = (1, 0)
 """The sets of tensors of a call behind one at other sizes."""
-_MAX_BEHIND: Final = 6
+_MAX_BEHIND: Final = 3
 """Of the sizes that are recorded together, those at which a call comes behind another: what is kept by the first
 call shows at any that are larger, and each has to be recorded and, where it does something else, judged."""
 
@@ -59,25 +59,32 @@ class ProcessCalls:
 def calls_behind(
     points: Sequence[Point], extent: Callable[[Sizes], int], not_at: Sequence[Sizes], most: int = _MAX_BEHIND
 ) -> dict[int, ProcessCalls]:
-    """For some of these points, by their numbers, the calls of a process that begins at a smaller one before it.
+    """For some of these points, by their numbers, the calls of a process that begins at a smaller one before it; and
+    for one, of a process that begins at a larger one: what only grows is too large then.
 
     `extent`: how large sizes are. Points at the same sizes count once, and those `not_at` only as what comes before.
     Of more than `most` the largest is among those that are left, and smaller ones at equal distances.
     """
     found: dict[int, ProcessCalls] = {}
-    seen: list[Sizes] = []
-    smallest: Point | None = None
+    shrinking: dict[int, ProcessCalls] = {}
+    seen: list[Point] = []
     for number, (sizes, scalars) in enumerate(points):
-        if sizes in seen:
+        if any(sizes == other for other, _ in seen):
             continue
-        seen.append(sizes)
-        if smallest is None or extent(sizes) < extent(smallest[0]):
-            smallest = sizes, scalars
-        elif sizes not in not_at and extent(sizes) > extent(smallest[0]):
-            found[number] = ProcessCalls(sizes, scalars, smallest)
+        if seen and sizes not in not_at:
+            smallest, largest = (pick(seen, key=lambda one: extent(one[0])) for pick in (min, max))
+            if extent(sizes) > extent(smallest[0]):
+                found[number] = ProcessCalls(sizes, scalars, smallest)
+            elif extent(sizes) < extent(largest[0]):
+                shrinking[number] = ProcessCalls(sizes, scalars, largest)
+        seen.append((sizes, scalars))
     every = max(1, -(-len(found) // most))
     largest_first = sorted(found, key=lambda number: -extent(found[number].sizes))
-    return {number: found[number] for number in sorted(largest_first[::every])}
+    chosen = {number: found[number] for number in largest_first[::every]}
+    if shrinking:
+        number = max(shrinking, key=lambda number: extent(shrinking[number].sizes))
+        chosen[number] = shrinking[number]
+    return dict(sorted(chosen.items()))
 
 
 def fails_before(recorded: object) -> bool:

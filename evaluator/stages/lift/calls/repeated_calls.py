@@ -26,7 +26,7 @@ from evaluator.backends.session import Entry
 from evaluator.problems.problem import Problem
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.calls.call_kinds import ReadCall, kinds_of_later_calls
-from evaluator.stages.lift.calls.preparation import EarlierSteps, Preparation
+from evaluator.stages.lift.calls.preparation import EarlierPreparation, EarlierSteps
 from evaluator.stages.lift.calls.process_calls import BEHIND, ProcessCalls
 from evaluator.stages.lift.calls.recorded_steps import PlanReader
 from evaluator.stages.lift.calls.returned import unstable
@@ -73,7 +73,7 @@ class RepeatedCalls:
         self._last = len(sets) - 1
         self._earlier = EarlierSteps(first, second, form.uses, len(self.tensors), sets[0])
         self._read: dict[int, ReadCall] = {}
-        self._preparations: dict[int, Preparation] = {}
+        self._preparations: dict[int, EarlierPreparation] = {}
         self._before: dict[int, list[Step]] = {}
         names = [tensor.name for tensor in self.tensors]
         self.initial = [
@@ -136,7 +136,7 @@ class RepeatedCalls:
             self._read[number] = ReadCall(number, reader, self.form.returned)
         return self._read[number]
 
-    def _preparation(self, number: int) -> Preparation:
+    def _preparation(self, number: int) -> EarlierPreparation:
         if number not in self._preparations:
             self._preparations[number] = self._earlier.preparation(number)
         return self._preparations[number]
@@ -216,7 +216,7 @@ class RepeatedCalls:
     def _by_itself(self, number: int) -> set[Step]:
         return {*self._prepared(number), *self._call(number).steps}
 
-    def _takes_turns(self, number: int, preparation: Preparation) -> bool:
+    def _takes_turns(self, number: int, preparation: EarlierPreparation) -> bool:
         """Whether a call uses other buffers than that before it, and some of these were prepared.
 
         Then one like it comes behind one like that before it, and not behind itself. Raises LiftRefusedError

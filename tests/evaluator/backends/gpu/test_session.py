@@ -450,8 +450,8 @@ NEGATIVE = SimpleNamespace(name="negative", draw=lambda rng, sizes: {"x": -conte
 def test_each_call_that_does_something_else_is_judged(runtime):
     made = program("relu")
     plan = relu_plan(made)
-    right = RecordedPlan(RecordedLaunchPlan(steps=plan.plan.steps), plan.calls, call="second")
-    wrong = RecordedPlan(RecordedLaunchPlan(steps=(Fill(target="y"),)), {}, call="third")
+    right = RecordedPlan(RecordedLaunchPlan(steps=plan.plan.steps), plan.calls, call="second call")
+    wrong = RecordedPlan(RecordedLaunchPlan(steps=(Fill(target="y"),)), {}, call="third call")
     trial = PlannedTrial({"n": N}, plan.problem.distributions[0], plan.problem.tolerance, False)
     for others in ((right,), (right, wrong)):
         one = replace(right, others=others)

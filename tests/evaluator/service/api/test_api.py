@@ -192,7 +192,7 @@ def test_a_caller_who_goes_away_is_not_waited_for(here, http):
     path = post(http, Prefer="wait=0").headers["location"]
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(here.url + path, headers={"Prefer": "wait=30"}, timeout=0.3)
-    deadline_s = time.monotonic() + 5
+    deadline_s = time.monotonic() + 20
     while here.watch.count and time.monotonic() < deadline_s:
         time.sleep(0.02)
     assert here.watch.count == 0
@@ -380,7 +380,7 @@ def test_the_version_names_the_keys_that_sign_here(here, http):
     assert http.get("/version").json()["signing_keys"] == []
     for worker, key in (("w1", "b" * 64), ("w2", "a" * 64), ("w3", "a" * 64), ("w4", None)):
         here.storage.workers.register(facts(id=worker, signing_key=key))
-    patience = time.monotonic() + 5
+    patience = time.monotonic() + 60
     while time.monotonic() < patience and not http.get("/version").json()["signing_keys"]:
         time.sleep(0.05)
     assert http.get("/version").json()["signing_keys"] == ["a" * 64, "b" * 64]
@@ -656,7 +656,7 @@ def test_one_key_leaves_connections_to_others(tmp_path):
                 streams.enter_context(http.stream("GET", f"{path}/events", headers=greedy))
             refused(http.get("/evaluations", headers=greedy), 503, "busy")
             assert http.get("/evaluations", headers=other).status_code == 200
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while http.get("/evaluations", headers=greedy).status_code != 200:
             assert time.monotonic() < deadline_s, "places that are free again are not given out"
             time.sleep(0.05)
@@ -670,7 +670,7 @@ def test_callers_without_a_key_leave_connections_too(tmp_path):
                 streams.enter_context(http.stream("GET", f"{path}/events"))
             refused(http.get("/evaluations"), 503, "busy")
             assert http.get("/livez").status_code == 200
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while http.get("/evaluations").status_code != 200:
             assert time.monotonic() < deadline_s, "places that are free again are not given out"
             time.sleep(0.05)

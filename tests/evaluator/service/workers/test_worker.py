@@ -51,7 +51,7 @@ def test_nothing_is_claimed_while_the_disk_is_full(storage, worker, monkeypatch)
     assert storage.evaluations.get(evaluation_id, None).state == "queued"
     monkeypatch.setattr(module, "MIN_FREE_BYTES", 1)
     assert done(storage, evaluation_id).verdict.status is Status.PASSED
-    taking.join(10)
+    taking.join(60)
     assert not taking.is_alive()
 
 
@@ -61,7 +61,7 @@ def test_a_worker_that_waits_for_room_can_be_drained(storage, worker, monkeypatc
     taking = threading.Thread(target=worker.take)
     taking.start()
     worker.draining.set()
-    taking.join(5)
+    taking.join(60)
     assert not taking.is_alive()
     assert storage.evaluations.get(evaluation_id, None).attempt == 0
 
@@ -79,7 +79,7 @@ def test_nothing_is_claimed_before_the_simulator_is_built(storage, worker, monke
     may_build.set()
     assert done(storage, evaluation_id).verdict.status is Status.PASSED
     assert Fleet(storage.workers).why_not_ready() is None
-    taking.join(10)
+    taking.join(60)
     worker.close()
 
 

@@ -17,10 +17,10 @@ def chosen(*sizes, not_at=(), most=6):
     return {number: (one.sizes["n"], one.behind[0]["n"]) for number, one in found.items()}
 
 
-def test_a_call_comes_behind_the_smallest_one_before_it():
-    assert chosen(1000, 5, 31, 31, 1, 7) == {2: (31, 5), 5: (7, 1)}
-    assert chosen(5, 31, 1, 7, not_at=(31,)) == {3: (7, 1)}
-    assert chosen(7, 7, 5) == {}
+def test_a_call_comes_behind_the_smallest_one_before_it_and_one_behind_the_largest():
+    assert chosen(1000, 5, 31, 31, 1, 7) == {1: (5, 1000), 2: (31, 5), 5: (7, 1)}
+    assert chosen(5, 31, 1, 7, not_at=(31,)) == {2: (1, 31), 3: (7, 1)}
+    assert chosen(7, 7) == {}
     assert list(chosen(*range(1, 14), most=6)) == [2, 4, 6, 8, 10, 12]
 
 
