@@ -3,13 +3,15 @@
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
     python benchmarks/grading/public_survey.py --folder FOLDER [--only TEXT …] [--seconds N] [--lift-only]
 
-Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance
-that the longest sum explains: to calibrate each problem takes longer than all else. Where an answer is nearly one
-number, as a ReLU's may be, inputs are drawn with values of both signs, as where a problem is learned. What was graded
-is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and *judged*
-where a verdict is about its answers; with `--lift-only` none is judged, which takes less. A verdict is *false* where
-reading the solution, or its publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the
-solutions' texts is saved in the results.
+Each pair is graded on the simulator, quickly, in a process that is ended after 120 s, and with the tolerance that
+the longest sum explains: to calibrate each problem takes longer than all else. Where an answer is nearly one
+number, as a ReLU's may be, inputs are drawn with values of both signs, as where a problem is learned. What was
+graded is kept in `FOLDER/rows.jsonl` and not graded again. A pair is *lifted* where its host code was recorded, and
+*judged* where a verdict is about its answers; with `--lift-only` none is judged, which takes less and is a result
+of its own (`public_lifted`); what was so lifted is judged when it is run without. `--state`: the code's, as the
+result names it, where it is not the one at hand. A verdict is *false* where reading the solution, or its
+publisher's own tests on a GPU where nobody read it, says the opposite. Nothing of the solutions' texts is saved in
+the results.
 """
 
 import argparse
@@ -53,6 +55,7 @@ from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings
 
 _NAME: Final = "public_survey"
+_LIFTED: Final = "public_lifted"
 _ROWS: Final = "rows.jsonl"
 _LIMIT_S: Final = 120.0
 """Of one pair, what the problem's file has to be asked included."""
@@ -236,7 +239,7 @@ def _kept(folder: Path) -> dict[str, Row]:
     return {row["name"]: row for row in rows}
 
 
-def _report(rows: Sequence[Row], pairs: int) -> bool:
+def _report(rows: Sequence[Row], pairs: int, lift_only: bool, state: str) -> bool:
     by_form: dict[str, Counter[str]] = {}
     causes: dict[str, Counter[str]] = {}
     for row in rows:
@@ -261,25 +264,30 @@ def _report(rows: Sequence[Row], pairs: int) -> bool:
     print("against what is known:", ", ".join(false) or "none")
     total = sum(by_form.values(), Counter[str]())
     cannot = sum(many for which in _CANNOT for many in causes.get(which, {}).values())
+    told = ("pairs", "lifted") if lift_only else ("pairs", "lifted", "judged", "passed")
+    judged = {
+        "judged": total["judged"],
+        "passed": total["passed"],
+        "false_verdicts": len(false),
+    }
     return save(
-        _NAME,
+        _LIFTED if lift_only else _NAME,
         {
             "pairs": len(rows),
             "not_done": pairs - len(rows),
             "lifted": total["lifted"],
-            "judged": total["judged"],
-            "passed": total["passed"],
             "share_lifted": total["lifted"] / max(len(rows), 1),
             "share_lifted_of_what_can_be": total["lifted"] / max(len(rows) - cannot, 1),
-            "false_verdicts": len(false),
+            **({} if lift_only else judged),
             **{
                 f"{form.replace('-', '_')}_{name}": counted[name]
                 for form, counted in sorted(by_form.items())
-                for name in ("pairs", "lifted", "judged", "passed")
+                for name in told
             },
         },
-        {"pairs": (">=", 200), "false_verdicts": ("<=", 0)},
+        {"pairs": (">=", 200)} if lift_only else {"pairs": (">=", 200), "false_verdicts": ("<=", 0)},
         details={
+            **({"state": state} if state else {}),
             "by_form": {form: dict(counted) for form, counted in sorted(by_form.items())},
             "causes": {which: dict(counted.most_common()) for which, counted in causes.items()},
         },
@@ -293,6 +301,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=())
     parser.add_argument("--seconds", type=float, default=14400.0)
     parser.add_argument("--lift-only", action="store_true")
+    parser.add_argument("--state", default="")
     asked = parser.parse_args()
     sys.argv[1:] = ["--folder", "FOLDER", *(["--lift-only"] if asked.lift_only else [])]  # as it is saved
     places = sorted(path.parent for path in asked.folder.glob("*/pair.json"))
@@ -304,7 +313,8 @@ def main() -> None:
     worker = WorkerProcess(_worker, asked.lift_only)
     try:
         for place in places:
-            if place.name in rows or time.monotonic() > until_s:
+            known = rows.get(place.name, {}).get("status", "")
+            if (known and (asked.lift_only or known != "recorded")) or time.monotonic() > until_s:
                 continue
             row = rows[place.name] = _graded_by(worker, place)
             with (asked.folder / _ROWS).open("a") as file:
@@ -315,7 +325,7 @@ def main() -> None:
     finally:
         worker.end()
     chosen = [rows[place.name] for place in places if place.name in rows]
-    raise SystemExit(not _report(chosen, len(places)))
+    raise SystemExit(not _report(chosen, len(places), asked.lift_only, asked.state))
 
 
 def hash_of(name: str) -> int:

@@ -3,6 +3,7 @@ import pytest
 from common.contract import Status
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
+from evaluator.stages.lift.calls.process_calls import ProcessCalls
 from evaluator.stages.lift.extension.binding import (
     ExtensionFunction,
     ExtensionParameter,
@@ -92,7 +93,8 @@ def test_a_module_that_does_not_fit_is_told_what_would(functions, said):
 
 
 def test_a_call_is_a_script_of_tensors_numbers_and_one_function():
-    call = bound(function(("t", "x"), ("t", "y"), ("f", "alpha"))).call_at(SAXPY, {"n": 5}, {"alpha": -0.5})
+    binding = bound(function(("t", "x"), ("t", "y"), ("f", "alpha")))
+    call = binding.calls_of(SAXPY, ProcessCalls({"n": 5}, {"alpha": -0.5}))
     assert call.buffers_bytes == (20,) * 6  # two sets, which the calls of one process take in turn
     script = ("tensor 3 0 6 5", "tensor 3 1 6 5", "float -0.5 0", f"call {b'forward'.hex()} 3 1 2 3", "give 1 4")
     assert call.values[:6] == ("begin 0", *script)
@@ -109,5 +111,5 @@ def test_a_list_takes_a_number_for_each_axis():
     binding = bind_extension(conv2d, "", ExtensionSignature(functions=(taken,)))
     assert binding.names == ("x", "weight", ("width", "width"), "height")
     sizes = {"batch": 1, "in_channels": 2, "out_channels": 3, "height": 4, "width": 5}
-    lines = binding.call_at(conv2d, sizes, {}).values
+    lines = binding.calls_of(conv2d, ProcessCalls(sizes, {})).values
     assert lines[3:9] == ("int 1 5", "int 1 5", "list 2 3 4", "int 1 4", "call 666f7277617264 4 1 2 5 6", "give 1 7")
