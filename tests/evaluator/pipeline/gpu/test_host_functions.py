@@ -75,7 +75,8 @@ def test_numbers_of_a_model_keep_their_kinds(monkeypatch):
 )
 def test_a_function_is_called_as_the_problem_states_it(tools, source, initial, status):
     data = EntryParameter("data", tensor="y", initial=initial, zeroed=not initial)
-    problem = replace(find_problem("relu"), entry=(data, EntryParameter("n", value=1.0), EntryParameter("low", value=0.0)))
+    numbers = (EntryParameter("n", value=1.0), EntryParameter("low", value=0.0))
+    problem = replace(find_problem("relu"), entry=(data, *numbers))
     settings = Settings(host_tier="always", verification="quick", timing=False, estimate_for=None)
     submission = Submission(problem="relu", source=f"import torch\n{source}", dialect="triton", settings=settings)
     verdict = evaluate(submission, tools, problem=problem)
