@@ -25,6 +25,7 @@ import time
 from typing import Any
 
 from evaluator.sandbox.host import warden
+from evaluator.sandbox.host.held_memory import HeldMemory
 
 PR_SET_DUMPABLE = 4
 TALK_GRACE_S = 1.0
@@ -95,9 +96,10 @@ def _carry_out(order: dict[str, Any]) -> dict[str, Any]:
     grace_s = TALK_GRACE_S if order["talk"] else 0.0
     # Before the program: it could leave no room for a thread.
     threading.Thread(target=_watch, args=(theirs, grace_s), daemon=True).start()
+    memory = HeldMemory(order)
     child = warden.launch(order, (0 if order["talk"] else nothing, 1, 2), [])
     _write(2, bytes.fromhex(order["begun"]))
-    ended = warden.supervise(order, child, ours, wakeup, -1)
+    ended = warden.supervise(order, child, memory, ours, wakeup, -1)
     if ended["reason"] in (None, "ordered"):
         ended["reason"] = _kernel_limit(ended["memory_full"]) or ended["reason"]
     return ended

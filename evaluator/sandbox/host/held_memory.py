@@ -28,10 +28,13 @@ _AT_LEAST_EVERY_S = 1.0
 
 
 class HeldMemory:
-    """The memory of the processes below this one."""
+    """The memory of the processes below this one. To be made before there is one of the job: what takes memory while
+    it is being looked up would be counted twice, and what is killed by then not at all.
+    """
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._order = order
+        self._kills_before = kills_for_memory()
         self.bound_bytes = min(order["memory_bytes"], memory_for_a_job(order["memory_bytes"]))
         """What the job can have: no more than there is for it beside what is no job's."""
         self.peak_bytes = 0
@@ -56,6 +59,10 @@ class HeldMemory:
     def ended(self, largest_bytes: int) -> None:
         """Take in what the kernel says of the largest of them, once all have ended."""
         self.peak_bytes = max(self.peak_bytes, largest_bytes)
+
+    def ran_out(self) -> bool:
+        """Whether the kernel has killed a process since then for want of memory, as far as that is told."""
+        return self._kills_before is not None and kills_for_memory() != self._kills_before
 
     @property
     def is_to_blame(self) -> bool:

@@ -33,7 +33,7 @@ import time
 from typing import Any
 
 from evaluator.sandbox.host import process_tree
-from evaluator.sandbox.host.held_memory import HeldMemory, kills_for_memory
+from evaluator.sandbox.host.held_memory import HeldMemory
 from evaluator.sandbox.host.process_tree import descendants, end_children, list_children
 
 WATCH_INTERVAL_S = 0.02
@@ -184,6 +184,7 @@ def _guard(fds: list[int], grader: int) -> int:
         ruleset = passed_on.pop() if order["confined"] else None
         try:
             try:
+                memory = HeldMemory(order)
                 child = launch(order, (stdin, stdout, stderr), passed_on, ruleset)
             except OSError as error:
                 end_children()
@@ -193,7 +194,7 @@ def _guard(fds: list[int], grader: int) -> int:
                     if fd != control:
                         os.close(fd)
                 send_message(connection, {"started": os.getpid()})
-                ended = supervise(order, child, connection, wakeup, grader)
+                ended = supervise(order, child, memory, connection, wakeup, grader)
                 send_message(connection, {"ended": ended})
             _wait_for_leave(connection, grader)
         except OSError:
@@ -334,18 +335,20 @@ def _refuse_calls(program: bytes) -> None:
 
 
 def supervise(
-    order: dict[str, Any], child: int, connection: socket.socket, wakeup: int, grader: int
+    order: dict[str, Any], child: int, memory: HeldMemory, connection: socket.socket, wakeup: int, grader: int
 ) -> dict[str, Any]:
-    """Wait for the job's end, or bring it about; returns how it ended once nothing of it is left."""
+    """Wait for the job's end, or bring it about; returns how it ended once nothing of it is left.
+
+    `memory` was made before the `child`.
+    """
     # Root's processes are counted by this watch alone, and on a busy machine a fork bomb would outrun it.
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -15)
     start = time.monotonic()
     poller = _poller(wakeup, connection.fileno(), grader)
     reason, statuses = None, dict[int, int]()
-    line, work, memory = process_tree.RunQueueTime(), process_tree.WrittenFiles(order), HeldMemory(order)
+    line, work = process_tree.RunQueueTime(), process_tree.WrittenFiles(order)
     niceness = process_tree.Niceness(STEP_BACK)
-    kills_before = kills_for_memory()
     end = start + order["wall_s"]
     most_s = longest_s(order["wall_s"], order.get("steps_back", False))
     next_watch = start + WATCH_INTERVAL_S
@@ -396,7 +399,7 @@ def supervise(
     # Anyone may send these signals; whether a limit of ours did is for what was measured to say.
     written_bytes = max(2 * work.largest_bytes, usage.ru_oublock * 512)
     memory.ended(usage.ru_maxrss * 1024)
-    no_memory = kills_before is not None and kills_for_memory() != kills_before
+    no_memory = memory.ran_out()
     sent = {
         signal.SIGXCPU: used_s >= CPU_MET * order["cpu_s"],
         signal.SIGXFSZ: written_bytes >= order["file_bytes"],

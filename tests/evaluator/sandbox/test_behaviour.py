@@ -224,13 +224,13 @@ def test_a_job_that_lets_others_go_first_is_given_up_later(tmp_path):
     """Of a job that stands in line all the time, as far as its warden knows."""
     script = """
         import json, socket, sys
-        from evaluator.sandbox.host import process_tree, warden
+        from evaluator.sandbox.host import held_memory, process_tree, warden
         warden.STRETCH_S = 0.0
         process_tree.RunQueueTime.waited_s = lambda self, elapsed_s: elapsed_s
         order = json.loads(sys.argv[1])
         wakeup, (ours, theirs) = warden.wake_on_children(), socket.socketpair()
-        child = warden.launch(order, (0, 1, 2), [])
-        print(json.dumps(warden.supervise(order, child, ours, wakeup, -1)))
+        memory, child = held_memory.HeldMemory(order), warden.launch(order, (0, 1, 2), [])
+        print(json.dumps(warden.supervise(order, child, memory, ours, wakeup, -1)))
     """
     sizes = dict.fromkeys(("memory_bytes", "file_bytes", "work_bytes"), 1 << 30)
     order = {"argv": ["/bin/sleep", "60"], "environment": {}, "drop_capabilities": False, "folder": str(tmp_path)}
