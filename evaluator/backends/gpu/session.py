@@ -236,7 +236,7 @@ class GpuSession:
         """Why the driver would not take the program."""
         self._plans: dict[object, tuple[int, Layout]] = {}
         self._unanswered = 0
-        """Plans that the runner was told of and has not yet said to be ready."""
+        """Plans that were sent to the runner, and that it has not yet said to be ready."""
         image = os.memfd_create("image")
         try:
             os.write(image, program.cubin)
@@ -328,8 +328,8 @@ class GpuSession:
     def _plan(self, run: PlanRun) -> tuple[int, Layout]:
         """The plan's number with the runner, and where its buffers are.
 
-        A new one the runner prepares while memory is looked at and written. It is told of none while a program runs:
-        if that hangs, nobody takes what is sent.
+        A new one the runner prepares while memory is looked at and written. None is sent while a program runs:
+        if that hangs, nobody receives it.
         """
         key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
         if key not in self._plans:

@@ -61,7 +61,7 @@ class HeldMemory:
         self.peak_bytes = max(self.peak_bytes, largest_bytes)
 
     def ran_out(self) -> bool:
-        """Whether the kernel has killed a process since then for want of memory, as far as that is told."""
+        """Whether the kernel has killed a process since then for want of memory, as far as that can be read."""
         return self._kills_before is not None and kills_for_memory() != self._kills_before
 
     @property

@@ -111,8 +111,9 @@ class HeaderPreparation:
         return self._kept("cuda", (*flags, "", *host_flags), now, partial(self._cuda_files, flags, host_flags))
 
     def _kept(
-        self, kind: str, flags: tuple[str, ...], now: bool, make: Callable[[], Mapping[str, bytes]]
+        self, kind: str, flags: tuple[str, ...], now: bool, make: Callable[[str], Mapping[str, bytes]]
     ) -> PreparedHeaders | None:
+        """`make` is given what comes first in the header."""
         key = key_of(_RULES, kind, "\n".join(flags), self.torch.version, str(self.torch.root), self.toolchain.digest)
         folder = self.cache.folders / key
         try:
@@ -123,7 +124,7 @@ class HeaderPreparation:
                 folder.with_suffix(".builds").unlink(missing_ok=True)
             return None
 
-    def _prepare(self, folder: Path, now: bool, make: Callable[[], Mapping[str, bytes]]) -> bool:
+    def _prepare(self, folder: Path, now: bool, make: Callable[[str], Mapping[str, bytes]]) -> bool:
         """Prepare what is not there, where that is worth it and nobody else does; whether it is there then."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         if not now and not _worth(folder.with_suffix(".builds")):
@@ -136,35 +137,24 @@ class HeaderPreparation:
                 self.cache.trim_folders()
         return True
 
-    def _made_or_failed(self, make: Callable[[], Mapping[str, bytes]]) -> Mapping[str, bytes]:
+    def _made_or_failed(self, make: Callable[[str], Mapping[str, bytes]]) -> Mapping[str, bytes]:
         """What does not succeed is tried once, and not with every build."""
-        try:
-            made = make()
-        except _NotPreparedError as why:
-            return {_FAILED: str(why).encode()}
-        if sum(map(len, made.values())) > self.cache.room_for_folders_bytes:
-            return {_FAILED: b"They have no room in the cache."}
-        return made
+        why = ""
+        # The second is for a PyTorch in which they are declared in another way.
+        for first in (_ALSO_INLINE, ""):
+            try:
+                made = make(first)
+            except _NotPreparedError as error:
+                why = str(error)
+            else:
+                has_room = sum(map(len, made.values())) <= self.cache.room_for_folders_bytes
+                return made if has_room else {_FAILED: b"They have no room in the cache."}
+        return {_FAILED: why.encode()}
 
-    def _host_files(self, flags: tuple[str, ...], first: str = _ALSO_INLINE) -> Mapping[str, bytes]:
-        try:
-            return self._precompiled(f"#pragma once\n{first}{self._text(*PYTHON_HEADERS)}", flags)
-        except _NotPreparedError:
-            if not first:
-                raise
-            return self._host_files(flags, "")  # a PyTorch in which they are declared in another way
+    def _host_files(self, flags: tuple[str, ...], first: str) -> Mapping[str, bytes]:
+        return self._precompiled(f"#pragma once\n{first}{self._text(*PYTHON_HEADERS)}", flags)
 
-    def _cuda_files(
-        self, flags: tuple[str, ...], host_flags: tuple[str, ...], first: str = _ALSO_INLINE
-    ) -> Mapping[str, bytes]:
-        try:
-            return self._printed_files(flags, host_flags, first)
-        except _NotPreparedError:
-            if not first:
-                raise
-            return self._printed_files(flags, host_flags, "")
-
-    def _printed_files(self, flags: tuple[str, ...], host_flags: tuple[str, ...], first: str) -> Mapping[str, bytes]:
+    def _cuda_files(self, flags: tuple[str, ...], host_flags: tuple[str, ...], first: str) -> Mapping[str, bytes]:
         streams = STREAM_HEADERS if self.torch.cuda is not None else ()
         text = first + self._text(*streams, *_CUDA)
         files = {"headers.cu": f"{text}{names_in_torch()}\n".encode()}

@@ -193,7 +193,7 @@ class RunOrder:
     def after_trial(self) -> PlanRun | None:
         """What comes behind the last run of a trial, if all is well: the next one's first, once its inputs are drawn.
 
-        The time limit of a run that is only told of is none.
+        A run that is only announced needs no time limit.
         """
         if self._next is None:
             return None
