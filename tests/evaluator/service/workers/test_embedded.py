@@ -195,10 +195,10 @@ def test_what_kills_every_worker_is_tried_alone_and_given_up(running, monkeypatc
     for losses in range(1 + MAX_ATTEMPTS):
         until(lambda losses=losses: running.storage.evaluations.get(evaluation_id, None).losses == losses)
         one = until(lambda after=before: (now := judging(running.storage, evaluation_id)).version > after and now)
+        if losses == 0:  # begun before there is a suspect, which waits for it: nothing new begins beside a suspect
+            beside = judging(running.storage, running.submit(ENDLESS, run_timeout_s=2))
         os.kill(running.pid_of(one), signal.SIGKILL)
         before = one.version
-        if losses == 0:  # the suspect waits for this one, and nothing new begins beside it
-            beside = judging(running.storage, running.submit(ENDLESS, run_timeout_s=2))
     assert running.storage.evaluations.get(beside.id, None).verdict.status is Status.TIMEOUT
     ended = done(running.storage, evaluation_id)
     assert (ended.verdict.status, ended.verdict.reward) == (Status.INTERNAL_ERROR, None)
