@@ -112,7 +112,6 @@ OWNERS = {
 LINES = 500
 LONGER = {
     "evaluator/backends/sim/ptx/parser.py": "one grammar, read from the top down",
-    "evaluator/sandbox/host/supervision.py": "one conversation with the warden, whose order is its proof",
 }
 
 VAGUE_MODULE = re.compile(r"(.*_)?(utils?|helpers?|base|misc|managers?|handlers?)")

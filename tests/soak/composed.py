@@ -22,7 +22,7 @@ _WHAT_IS_LEFT = """
 import time
 from pathlib import Path
 
-from evaluator.sandbox.host.supervision import WorkFolders
+from evaluator.sandbox.host.work_folder import WorkFolders
 
 made = [folder for name in ("work", "temporary") if (folder := Path("/var/lib/assay", name)).exists()]
 if any(any(folder.iterdir()) for folder in made):

@@ -13,7 +13,7 @@ from pathlib import Path
 from databases import Postgres, Redis
 from processes import READY_S, Census, below, kill, start_of, until, words_of
 
-from evaluator.sandbox.host.supervision import WorkFolders
+from evaluator.sandbox.host.work_folder import WorkFolders
 from evaluator.service.storage.storage import open_storage
 
 LEASE_S = 4

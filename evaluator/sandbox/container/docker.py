@@ -38,7 +38,8 @@ from evaluator.errors import SandboxError
 from evaluator.sandbox.container.pool import ContainerShape, ReadyContainers
 from evaluator.sandbox.container.session import Container, ContainerSession
 from evaluator.sandbox.host import seccomp, warden
-from evaluator.sandbox.host.supervision import PATH, installed_program, storage_fault
+from evaluator.sandbox.host.supervision import PATH, installed_program
+from evaluator.sandbox.host.work_folder import storage_fault
 from evaluator.sandbox.sandbox import Isolation, Job, JobResult
 
 DEFAULT_IMAGE: Final = "assay-sandbox"

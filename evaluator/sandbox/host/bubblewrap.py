@@ -23,8 +23,9 @@ from typing import Any
 
 from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import seccomp
-from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
+from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession
 from evaluator.sandbox.host.task_group import tasks_unbounded
+from evaluator.sandbox.host.work_folder import WorkFolders
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Isolation, Job, JobResult
 
 WORK = "/box"

@@ -19,8 +19,9 @@ import os
 from pathlib import Path
 
 from evaluator.sandbox.host import landlock, seccomp
-from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession, WorkFolders
+from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession
 from evaluator.sandbox.host.task_group import tasks_unbounded
+from evaluator.sandbox.host.work_folder import WorkFolders
 from evaluator.sandbox.sandbox import Isolation, Job, JobResult
 
 _ALWAYS = frozenset(

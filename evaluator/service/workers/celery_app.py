@@ -26,7 +26,7 @@ from celery.exceptions import OperationalError  # type: ignore[import-untyped]
 
 from evaluator.errors import InfrastructureError, UsageError
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.sandbox.host.supervision import WorkFolders
+from evaluator.sandbox.host.work_folder import WorkFolders
 from evaluator.service import logs
 from evaluator.service.storage.storage import open_storage
 from evaluator.service.workers.supervisor import kept_running

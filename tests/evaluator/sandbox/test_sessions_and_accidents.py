@@ -15,7 +15,7 @@ import pytest
 from sandbox_jobs import running, shell, soon
 
 from evaluator.errors import SandboxError, StorageError
-from evaluator.sandbox.host.supervision import WorkFolders
+from evaluator.sandbox.host.work_folder import WorkFolders
 from evaluator.sandbox.sandbox import Job, Limits, SessionEndedError
 
 REPOSITORY = Path(__file__).parents[3]
