@@ -72,7 +72,7 @@ def constants_of(base: Description, sizes: Mapping[str, int]) -> dict[str, int]:
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
     """`n=3, m=4`."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "its own shapes"
 
 
 def work_of(described: Description) -> int:

@@ -1,5 +1,6 @@
 """Where every page and picture gets its templates from: all text is escaped, its unseen characters written out."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -26,11 +27,16 @@ def template_environment(package: str = _OWN) -> Environment:
     )
     made.filters["prose"] = _prose
     made.filters["sentence"] = lambda text: text[:1].upper() + text[1:] + "." * (not text.endswith((".", "?", "!")))
-    made.filters["sizes"] = lambda sizes: ", ".join(f"{name} = {size:,}" for name, size in sizes.items())
+    made.filters["sizes"] = _sizes
     made.filters["tenth"] = _tenth
     made.filters["which_are_wrong"] = which_are_wrong
     made.tests["foreign_problem"] = is_foreign_problem
     return made
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    """In words for a problem of fixed shapes, which has no sizes."""
+    return ", ".join(f"{name} = {size:,}" for name, size in sizes.items()) or "its own shapes"
 
 
 def _prose(text: str) -> Markup:

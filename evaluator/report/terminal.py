@@ -283,7 +283,7 @@ def _diagnostics(compilation: Compilation) -> list[str]:
 
 def _estimate(found: Estimate) -> list[str]:
     """One line for the plan, one for each of the most expensive launches: never to be taken for a measurement."""
-    sizes = ", ".join(f"{name}={size}" for name, size in found.sizes.items())
+    sizes = ", ".join(f"{name}={size}" for name, size in found.sizes.items()) or "the problem's own shapes"
     said = f"about {found.latency_us:.3g} us on {found.gpu} at {sizes}, from counts"
     if found.speedup is not None:
         said += f"; {found.speedup:.3g} times as fast as the naive kernel"
@@ -441,11 +441,12 @@ def _problem(face: ProblemFace, plain: bool) -> RenderableType:
         table.add_row(name, _text(plain, "\n".join(shapes)))
     if face.scalars:
         table.add_row("Scalars", _text(plain, "\n".join(map(_scalar, face.scalars))))
-    table.add_row("Sizes", _text(plain, face.serves or ", ".join(face.sizes)))
+    table.add_row("Sizes", _text(plain, face.serves or ", ".join(face.sizes) or "none: its shapes are fixed"))
     examples = (", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in face.example_sizes)
-    table.add_row("Examples", _text(plain, "\n".join(examples)))
     timed = ", ".join(f"{name}={size}" for name, size in face.timing_sizes.items())
-    table.add_row("Timed at", _text(plain, timed))
+    if timed:
+        table.add_row("Examples", _text(plain, "\n".join(examples)))
+        table.add_row("Timed at", _text(plain, timed))
     table.add_row("Baseline", _text(plain, face.baseline))
     table.add_row("Tolerance", _text(plain, face.tolerance))
     if face.caveats:

@@ -242,7 +242,8 @@ def _lower(text: str) -> str:
 
 
 def _sizes(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in sizes.items())
+    """In words for a problem of fixed shapes, which has no sizes."""
+    return ", ".join(f"{name} = {value}" for name, value in sizes.items()) or "the shapes above"
 
 
 _C_TYPES: Final = {

@@ -229,7 +229,7 @@ class _Sized:
         values = [(s, scalars.get(s.name, s.value)) for s in checked_plan.problem.scalars]
         self.names = {**{s.name: int(value) for s, value in values if not s.dtype.is_float}, **sizes}
         self.floats = {s.name: rounded(value, s.dtype) for s, value in values if s.dtype.is_float}
-        self.where = "at " + ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        self.where = "at " + (", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes")
 
     def sized_plan(self, memory_bytes: int) -> SizedPlan:
         buffers = self._buffers(memory_bytes)

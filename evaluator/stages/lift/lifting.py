@@ -225,7 +225,7 @@ class Lifted:
 
 def there(ruling: Ruling, sizes: Sizes) -> Ruling:
     """The same, with where it was."""
-    at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    at = ", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes"
     return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {at}).")
 
 

@@ -141,12 +141,13 @@ def too_fast(measurement: Measurement, roofline: Roofline) -> Ruling | None:
     if not below_floor(measurement, roofline):
         return None
     latency = float(np.median(measurement.event_us))
-    sizes = ", ".join(f"{name} = {size:,}" for name, size in measurement.sizes.items())
+    sizes = ", ".join(f"{name} = {size:,}" for name, size in measurement.sizes.items()) or "its own shapes"
+    before = "at another size" if measurement.sizes else "at the same"
     return Ruling(
         Status.REJECTED,
         Phase.TIME,
         f"The kernels took {latency:.4g} us in the median of {len(measurement.event_us)} launches (at {sizes}), "
-        f"which no right answer can: {roofline.reason}. A first look, at another size, was below its floor as well.",
+        f"which no right answer can: {roofline.reason}. A first look, {before}, was below its floor as well.",
         "Read every input and compute every output again in each launch: nothing may be kept from one launch to the "
         "next, and nothing of the work left out.",
     )

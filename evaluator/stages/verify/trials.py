@@ -256,8 +256,8 @@ def work_at(problem: Problem, sizes: Sizes) -> float:
 
 
 def at(sizes: Sizes) -> str:
-    """`m=64, n=3`."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+    """`m=64, n=3`; in words where a problem is known at its own shapes only."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "its own shapes"
 
 
 def unlike(

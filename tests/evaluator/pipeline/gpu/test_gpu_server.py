@@ -334,6 +334,7 @@ def test_too_fast_is_looked_at_again_at_a_larger_size(referee):
     finally:
         referee.services.baseline.state = honest
     assert found.second_look.measurement.sizes == larger({"n": 3000}) == {"n": 6000}
+    assert larger({}) == {}, "a problem of fixed shapes has no sizes"
     ruling = timed(judge_request("relu").checked_plan, found, lambda m: None).ruling
     assert (ruling.status, ruling.phase) == (Status.REJECTED, Phase.TIME)
     assert "no right answer can" in ruling.message
