@@ -57,6 +57,15 @@ def call_arguments(
     return given, used
 
 
+def outputs_of(returned: Any) -> list[Any]:
+    """What a model returns, one by one in order, whether in lists, tuples or dicts: as the reference's outputs are."""
+    if isinstance(returned, Mapping):
+        return [leaf for one in returned.values() for leaf in outputs_of(one)]
+    if isinstance(returned, list | tuple):
+        return [leaf for one in returned for leaf in outputs_of(one)]
+    return [] if returned is None else [returned]
+
+
 def state_as_inputs(
     state: Iterable[tuple[str, Any]], inputs: Mapping[str, Any]
 ) -> Iterator[tuple[Any, str, tuple[int, ...]]]:

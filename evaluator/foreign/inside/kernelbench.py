@@ -9,7 +9,7 @@ import os
 import random
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, Final
@@ -20,8 +20,8 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from evaluator.foreign.inside import numbers_in_text
-from evaluator.foreign.inside.numbers_in_text import is_size, varies
-from evaluator.foreign.inside.on_cpu import OWN_SEED, Remembered
+from evaluator.foreign.inside.numbers_in_text import FoldedNumbers, is_size, varies
+from evaluator.foreign.inside.on_cpu import OWN_SEED, OnCpu, Remembered
 from evaluator.foreign.inside.operators import own_seed, seed_torch
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
@@ -166,8 +166,12 @@ class KernelBenchFile(ReferenceFile):
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
-        """The numbers are those that `numbers_in_text` finds. Raises SyntaxError."""
-        return numbers_in_text.parsed(text)
+        """The numbers are those that `numbers_in_text` finds. Raises SyntaxError.
+
+        Where tensors are made on a GPU the file is carried out as it stands.
+        """
+        on_gpu = torch.empty(0).device.type == "cuda"
+        return numbers_in_text.parsed(text, FoldedNumbers if on_gpu else OnCpu)
 
     def model(self, seed: int) -> torch.nn.Module:
         """A new `Model`, made under this seed, in the mode in which the file leaves it. Raises RefusedError."""
@@ -249,6 +253,8 @@ def _both_kinds(given: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """Positional and keyword arguments: a list, a dict, or KernelBook's `[[...], {...}]`."""
     if isinstance(given, Mapping):
         return (), given
+    if isinstance(given, Iterator):  # of a function that yields them
+        return list(given), {}
     if isinstance(given, torch.Tensor) or not isinstance(given, Sequence):
         return (given,), {}
     if len(given) == 2 and isinstance(given[0], list | tuple) and isinstance(given[1], dict):
@@ -280,10 +286,10 @@ def _sizes(tree: ast.Module, names: Mapping[str, Any], constants: Mapping[str, A
     stored = dict.fromkeys(
         one.id
         for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         for one in ast.walk(target)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id.isascii()
     )
     found = {name: names[name] for name in stored if is_size(names.get(name))}
     return found | {

@@ -203,7 +203,10 @@ class Share:
     def value(self, largest: int) -> None:
         eighths, rest = divmod(_EIGHTHS * largest, self._largest)
         if rest or not eighths:
-            raise RefusedError(f"its numbers are not made smaller than by eight: {largest} of {self._largest}")
+            raise RefusedError(
+                f"its numbers are not made smaller than by eight: {largest} of {self._largest}; what the file's top has "
+                "a name for (`N = 4096`) is made as small as is needed"
+            )
         self._value = largest
         for place, stated in self._stated:
             place.value = stated * eighths // _EIGHTHS
@@ -214,12 +217,12 @@ class Share:
         return self._value == self._largest
 
 
-def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
+def parsed(text: str, altered: type[FoldedNumbers] = FoldedNumbers) -> tuple[ast.Module, dict[str, Any]]:
     """The file as it is carried out, and the numbers in it that other sizes have: `constants_in` and `shares_in` it.
 
-    Raises SyntaxError.
+    `altered`: what is changed in the text. Raises SyntaxError.
     """
-    tree: ast.Module = FoldedNumbers().visit(ast.parse(text, FILE))
+    tree: ast.Module = ast.fix_missing_locations(altered().visit(ast.parse(text, FILE)))
     constants = constants_in(tree)
     # A Model holds no number of examples: one of its own that equals it is another.
     return tree, constants | shares_in(tree, [one.value for name, one in constants.items() if _BATCH not in name])
@@ -303,12 +306,15 @@ def constants_in(tree: ast.Module) -> dict[str, Any]:
         elif stored[name] == 1:
             found[name] = value
     found |= {name: one for name, one in within.items() if name not in stored}
-    return {name: one for name, one in found.items() if isinstance(one, ast.Constant) and is_size(one.value)}
+    numbers = {name: one for name, one in found.items() if isinstance(one, ast.Constant) and is_size(one.value)}
+    return {name: one for name, one in numbers.items() if name.isascii()}  # others no kernel's parameters can have
 
 
 def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
-    """The names in `N = 16` and `M, N = 16, 32` with what they are given; of `H = W = 16` the first."""
+    """The names in `N = 16`, `N: int = 16` and `M, N = 16, 32` with what they are given; of `H = W = 16` the first."""
     for node in body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
         if not isinstance(node, ast.Assign):
             continue
         target, value = node.targets[0], node.value

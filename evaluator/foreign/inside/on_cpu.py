@@ -14,25 +14,44 @@ from evaluator.foreign.inside.numbers_in_text import FoldedNumbers
 OWN_SEED: Final = "_own_seed_of_this_draw"
 """The name under which a file that is carried out here has `operators.own_seed`."""
 _SEEDING: Final = ("manual_seed", "manual_seed_all")
+_OF_DEVICE: Final = ("synchronize", "set_device")
+"""Of `torch.cuda`: what a CPU has no need of, and PyTorch without CUDA has not."""
 _SEEDING_OF_RANDOM: Final = ("seed", "default_rng", "Random", "RandomState")
 
 
-class AsComputedHere(FoldedNumbers):
-    """The file without what is of a GPU: its device is the CPU; assertions, which state types that float64 has not,
-    are left out; and `f(…, out=y)` is `y.copy_(f(…))`. Generators begin from our seed where it states one, or each
-    draw would be the same.
-    """
+class OnCpu(FoldedNumbers):
+    """The file without what is of a GPU: its device is the CPU, and nothing has to be waited for."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:  # noqa: N802
         if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
             return ast.copy_location(ast.Constant("cpu"), node)
         return node
 
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        called = node.func
+        if not isinstance(called, ast.Attribute):
+            return node
+        if called.attr == "cuda":
+            called.attr, node.args, node.keywords = "cpu", [], []
+        of = called.value
+        if called.attr in _OF_DEVICE and isinstance(of, ast.Attribute) and of.attr == "cuda":
+            return ast.copy_location(ast.Constant(None), node)
+        return node
+
+
+class AsComputedHere(OnCpu):
+    """Without assertions either, which state types that float64 has not; and `f(…, out=y)` is `y.copy_(f(…))`.
+    Generators begin from our seed where it states one, or each draw would be the same.
+    """
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802
         return ast.copy_location(ast.Pass(), node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
-        self.generic_visit(node)
+        visited = super().visit_Call(node)
+        if visited is not node:
+            return visited
         if _is_seeding(node):
             own = ast.Call(ast.Name(OWN_SEED, ast.Load()), node.args, [])
             node.args = [ast.copy_location(own, node)]

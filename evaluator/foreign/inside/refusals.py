@@ -96,8 +96,8 @@ def _why(error: BaseException, said: str) -> str:
         return "; a file of others has no network"
     if any(one in said for one in _GPU):
         return (
-            "; a file of others is carried out on the CPU: write no `.cuda()` and no device='cuda', or ask "
-            "torch.cuda.is_available() first"
+            "; a file of others is carried out on the CPU: 'cuda' and `.cuda()` are the CPU in it, and for what else "
+            "needs a GPU ask torch.cuda.is_available() first"
         )
     if isinstance(error, FileNotFoundError | PermissionError) or "Read-only file system" in said:
         return "; a file of others sees no files of this machine but those that it writes itself"

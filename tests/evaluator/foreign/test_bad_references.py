@@ -183,10 +183,11 @@ def _(x):
     assert described(sandbox, own.encode() + written("kernelbench", deed)) == {}
 
 
-def test_a_file_for_a_gpu_is_told_where_it_runs(sandbox: Sandbox) -> None:
-    for deed in ("x = x.cuda()", "x = torch.ones(3, device='cuda')"):
-        with pytest.raises(ReferenceRefusedError, match=r"is carried out on the CPU: write no `\.cuda\(\)`"):
-            described(sandbox, written("kernelbench", deed))
+def test_a_file_for_a_gpu_is_carried_out_on_the_cpu(sandbox: Sandbox) -> None:
+    deed = "torch.cuda.synchronize(); x = x.cuda(0) * torch.ones(3, device='cuda:0').to(torch.device('cuda'))"
+    assert described(sandbox, written("kernelbench", deed)) == {}
+    with pytest.raises(ReferenceRefusedError, match="is carried out on the CPU: 'cuda' and `.cuda()` are the CPU in"):
+        described(sandbox, written("kernelbench", "torch.cuda.Stream()"))
 
 
 def test_what_writes_files_is_judged_and_leaves_none(sandbox: Sandbox) -> None:

@@ -24,11 +24,12 @@ def text_of(problem: Problem) -> str:
     if not problem.origin:
         return ""
     text = origins.load(problem.origin).text
-    return text.decode() if form_of(text) == "kernelbench" else ""
+    return text.decode("utf-8-sig") if form_of(text) == "kernelbench" else ""
 
 
 def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | str]:
-    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets.
+    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets; and those
+    of `Model.forward` to which `get_inputs` gives one.
 
     `get_init_inputs` gives those that it lists, as numbers or by their names at the file's top; the others have their
     defaults. A tuple `stride` is `stride_0`, `stride_1` … By the names by which layers are given them, too.
@@ -38,7 +39,7 @@ def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | 
     tree = ast.parse(text)
     top = dict(assigned(tree.body))
     found: dict[str, float | str] = {}
-    for name, given in _given(tree).items():
+    for name, given in {**_given_to_forward(tree), **_given(tree)}.items():
         called = given.id if isinstance(given, ast.Name) else ""
         value = top.get(called, given)
         several = isinstance(value, ast.Tuple | ast.List)
@@ -48,6 +49,24 @@ def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | 
             if known is not None:
                 found[f"{name}_{at}" if several else name] = known
     return {**{name: found[one] for name, one in _given_to_layers(tree).items() if one in found}, **found}
+
+
+def _given_to_forward(tree: ast.Module) -> dict[str, ast.expr]:
+    """What each parameter of `Model.forward` gets: of the inputs, those that are no tensors are numbers."""
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    model, inputs = defined.get("Model"), defined.get("get_inputs")
+    methods = [one for one in model.body if isinstance(one, ast.FunctionDef)] if model else []
+    called = next((one.args for one in methods if one.name == "forward"), None)
+    if called is None or not isinstance(inputs, ast.FunctionDef):
+        return {}
+    own = _assigned_once(inputs)
+    names = [one.arg for one in (*called.posonlyargs, *called.args)][1:]
+    match [_followed(one.value, own) for one in ast.walk(inputs) if isinstance(one, ast.Return)]:
+        case [ast.List(elts=listed) | ast.Tuple(elts=listed)] if not any(
+            isinstance(one, ast.Starred | ast.List | ast.Dict) for one in listed
+        ):
+            return {name: _followed(one, own) for name, one in zip(names, listed, strict=False)}
+    return {}
 
 
 def _given_to_layers(tree: ast.Module) -> dict[str, str]:

@@ -11,9 +11,9 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
-from evaluator.backends.model_binding import MisfitError, call_arguments
+from evaluator.backends.model_binding import MisfitError, outputs_of
 from evaluator.stages.lift.kernelbench.inside import tensors, torch_module
-from evaluator.stages.lift.kernelbench.inside.models import bind_state, executed, made
+from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state, executed
 from evaluator.stages.lift.kernelbench.inside.tensors import DTYPES, PassedTensor, Script, UnrecordableError
 
 _TEXT: Final = "solution.py"
@@ -21,7 +21,7 @@ _REFERENCE: Final = "reference.py"
 _OUTPUT: Final = "found.json"
 
 
-def trace(script: Script, model: Any, call: dict[str, Any]) -> None:
+def trace(script: Script, made: MadeModel, call: dict[str, Any]) -> None:
     """Write all calls of forward, of one model: each gets the tensors of one set, its parameters too."""
     tensors.CURRENT[:] = [script]
     state: list[tuple[str, PassedTensor]] | None = None
@@ -32,13 +32,15 @@ def trace(script: Script, model: Any, call: dict[str, Any]) -> None:
             dtype = DTYPES[one["type"]]
             line = script.add("tensor", at, dtype.number, *one["shape"])
             inputs[one["name"]] = PassedTensor(one["shape"], dtype, line)
-        arguments, used = call_arguments(model.forward, inputs, {**call["sizes"], **call["scalars"]})
+        arguments, by_name, used = made.arguments(inputs)
         if state is None:
             # What forward keeps in the model is its own, and no parameter.
-            state = list(model.named_parameters())
+            state = list(made.model.named_parameters())
         bind_state(state, {name: one for name, one in inputs.items() if name not in used})
-        returned = model(*arguments)
-        for one in returned if isinstance(returned, list | tuple) else [returned]:
+        outputs = outputs_of(made.model(*arguments, **by_name))
+        if not outputs:
+            raise MisfitError("forward returns nothing")
+        for one in outputs:
             if not isinstance(one, PassedTensor):
                 raise MisfitError(f"forward returns a {type(one).__name__} where a tensor belongs")
             script.add("give", one.ref())
@@ -50,7 +52,7 @@ def answer(solution: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, A
     try:
         for call in calls:
             tensors.CURRENT.clear()
-            trace(script, made(solution, _REFERENCE, call), call)
+            trace(script, MadeModel(solution, _REFERENCE, call), call)
         return {"lines": script.lines}
     except UnrecordableError as refused:
         return refused_call(refused.why, refused.what, refused)

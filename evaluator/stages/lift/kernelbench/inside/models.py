@@ -1,11 +1,14 @@
 """A ModelNew, whichever tensors it is called with: made, and its parameters bound to inputs of the problem."""
 
+import ast
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluator.backends.model_binding import init_arguments, state_as_inputs
+from evaluator.backends.model_binding import call_arguments, init_arguments, state_as_inputs
 from evaluator.foreign.inside import numbers_in_text
+from evaluator.stages.lift.kernelbench.inside.stated_call import stated_call
 
 
 def executed(name: str) -> dict[str, Any]:
@@ -15,23 +18,36 @@ def executed(name: str) -> dict[str, Any]:
     return names
 
 
-def reference_at(name: str, sizes: dict[str, int]) -> dict[str, Any]:
-    """The names that the problem's file defines where its numbers are these, and what follows from them does."""
-    tree, constants = numbers_in_text.parsed(Path(name).read_text(encoding="utf-8"))
+def reference_at(name: str, sizes: dict[str, int]) -> tuple[ast.Module, dict[str, Any]]:
+    """The problem's file where its numbers are these, and the names that it defines there."""
+    tree, constants = numbers_in_text.parsed(Path(name).read_text(encoding="utf-8-sig"))
     for size, value in sizes.items():
         if size in constants:
             constants[size].value = value
     names: dict[str, Any] = {"__name__": Path(name).stem, "__file__": name}
     exec(compile(tree, name, "exec"), names)
-    return names
+    return tree, names
 
 
-def made(solution: dict[str, Any], reference: str, call: dict[str, Any]) -> Any:
-    """A new ModelNew for a call. `reference`: the problem's own file, where there is one of this name."""
-    names = reference_at(reference, call["sizes"]) if os.path.exists(reference) else {}
-    given = names["get_init_inputs"]() if "get_init_inputs" in names else []
-    args, kwargs = init_arguments(given)
-    return solution["ModelNew"](*args, **kwargs)
+class MadeModel:
+    """A ModelNew as the problem's own file makes it and calls it."""
+
+    def __init__(self, solution: dict[str, Any], reference: str, call: dict[str, Any]) -> None:
+        """A new one for a call. `reference`: the problem's own file, where there is one of this name."""
+        here = os.path.exists(reference)
+        self._tree, self._names = reference_at(reference, call["sizes"]) if here else (ast.Module([], []), {})
+        self._numbers = {**call["sizes"], **call["scalars"]}
+        given = self._names["get_init_inputs"]() if "get_init_inputs" in self._names else []
+        args, kwargs = init_arguments(given)
+        self.model = solution["ModelNew"](*args, **kwargs)
+
+    def arguments(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
+        """What forward is called with, and the inputs among it. Raises MisfitError."""
+        stated = stated_call(self._tree, self._names, self.model.forward, inputs)
+        if stated is not None:
+            return stated
+        arguments, used = call_arguments(self.model.forward, inputs, self._numbers)
+        return arguments, {}, used
 
 
 def bind_state(state: list[tuple[str, Any]], inputs: dict[str, Any]) -> None:

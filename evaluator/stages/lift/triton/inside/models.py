@@ -4,9 +4,8 @@ import sys
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from evaluator.backends.model_binding import call_arguments
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
-from evaluator.stages.lift.kernelbench.inside.models import bind_state, made
+from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
@@ -84,12 +83,12 @@ class Model:
     def __init__(self, solution: dict[str, Any], call: dict[str, Any]) -> None:
         """`call`: sizes, scalars, and the names of the inputs."""
         self.call = call
-        self.model = made(solution, REFERENCE, call)
-        self.state: list[tuple[str, StandInTensor]] = list(self.model.named_parameters())
+        self.made = MadeModel(solution, REFERENCE, call)
+        self.state: list[tuple[str, StandInTensor]] = list(self.made.model.named_parameters())
 
     def __call__(self, tensors: list[StandInTensor]) -> Any:
         """What forward returns for the first of these as inputs, its parameters among them."""
         inputs = dict(zip(self.call["inputs"], tensors, strict=False))
-        arguments, used = call_arguments(self.model.forward, inputs, {**self.call["sizes"], **self.call["scalars"]})
+        arguments, by_name, used = self.made.arguments(inputs)
         bind_state(self.state, {name: one for name, one in inputs.items() if name not in used})
-        return self.model(*arguments)
+        return self.made.model(*arguments, **by_name)

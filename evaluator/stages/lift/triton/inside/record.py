@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from evaluator.backends.model_binding import outputs_of
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
 from evaluator.stages.lift.triton.inside.failures import WrongResultError, failure_of
 from evaluator.stages.lift.triton.inside.memory import RecordedMemory
@@ -198,14 +199,14 @@ def _passed(tensors: list[Any], kind: str, value: Any) -> Any:
 
 def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:
     """What the function returned in the place of the outputs, which are `wanted`."""
-    results = list(given) if isinstance(given, tuple | list) else [given]
+    results = outputs_of(given)
     said = ", ".join(f"{one.dtype}{list(one.shape)}" for one in wanted)
     if len(results) != len(wanted) or not all(isinstance(one, StandInTensor) for one in results):
         got = ", ".join(
             str(one.dtype) + str(list(one.shape)) if isinstance(one, StandInTensor) else type(one).__name__
             for one in results
         )
-        raise WrongResultError(f"it returns {got}, and the problem's outputs are {said}")
+        raise WrongResultError(f"it returns {got or 'nothing'}, and the problem's outputs are {said}")
     for output, result in zip(wanted, results, strict=True):
         result._memory.no_output(result.data_ptr())
         alike = tuple(result.shape) == tuple(output.shape) or output.numel() == 1
