@@ -58,7 +58,7 @@ def call_arguments(
 
 
 def outputs_of(returned: Any) -> list[Any]:
-    """What a model returns, one by one in order, whether in lists, tuples or dicts: as the reference's outputs are."""
+    """What a model returns, one by one in order, also out of lists, tuples and dicts, as with a reference."""
     if isinstance(returned, Mapping):
         return [leaf for one in returned.values() for leaf in outputs_of(one)]
     if isinstance(returned, list | tuple):

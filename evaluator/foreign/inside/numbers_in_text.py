@@ -204,8 +204,8 @@ class Share:
         eighths, rest = divmod(_EIGHTHS * largest, self._largest)
         if rest or not eighths:
             raise RefusedError(
-                f"its numbers are not made smaller than by eight: {largest} of {self._largest}; what the file's top has "
-                "a name for (`N = 4096`) is made as small as is needed"
+                f"its numbers are not made smaller than by eight: {largest} of {self._largest}; what the file's top "
+                "has a name for (`N = 4096`) is made as small as is needed"
             )
         self._value = largest
         for place, stated in self._stated:
@@ -311,7 +311,7 @@ def constants_in(tree: ast.Module) -> dict[str, Any]:
 
 
 def assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
-    """The names in `N = 16`, `N: int = 16` and `M, N = 16, 32` with what they are given; of `H = W = 16` the first."""
+    """The names in `N = 16`, `N: int = 16`, `M, N = 16, 32` with what they are given; of `H = W = 16` the first."""
     for node in body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id, node.value

@@ -231,7 +231,9 @@ class _Zygote:
 
         torch.set_num_threads(self._processors)
         with os.fdopen(reading, "rb") as source, os.fdopen(sink, "wb") as answers:
-            serve_reference(source, answers, text.decode("utf-8-sig"), self._most_bytes, self._most_output_bytes, form)
+            serve_reference(
+                source, answers, text.decode("utf-8-sig"), self._most_bytes, self._most_output_bytes, form
+            )
 
     def _pass_on(self, head: bytes, size: int) -> None:
         try:

@@ -28,8 +28,8 @@ def text_of(problem: Problem) -> str:
 
 
 def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | str]:
-    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets; and those
-    of `Model.forward` to which `get_inputs` gives one.
+    """The parameters of `Model.__init__` that are numbers: each its value, or the one of `sizes` that it gets; and
+    those of `Model.forward` to which `get_inputs` gives one.
 
     `get_init_inputs` gives those that it lists, as numbers or by their names at the file's top; the others have their
     defaults. A tuple `stride` is `stride_0`, `stride_1` … By the names by which layers are given them, too.

@@ -1,6 +1,9 @@
 """A ModelNew, whichever tensors it is called with: made, and its parameters bound to inputs of the problem."""
 
+import __future__
+
 import ast
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,9 +27,29 @@ def reference_at(name: str, sizes: dict[str, int]) -> tuple[ast.Module, dict[str
     for size, value in sizes.items():
         if size in constants:
             constants[size].value = value
-    names: dict[str, Any] = {"__name__": Path(name).stem, "__file__": name}
-    exec(compile(tree, name, "exec"), names)
+    try:
+        return tree, _carried_out(tree.body, tree, name, {})
+    except BaseException as error:  # also of what cannot be recorded, which no solution is to catch
+        # Tables, masks and such that it makes at its top: what makes a model seldom needs them.
+        failed = error
+    names: dict[str, Any] = {}
+    for statement in tree.body:
+        with contextlib.suppress(BaseException):
+            _carried_out([statement], tree, name, names)
+    if "get_init_inputs" in names:
+        try:
+            names["get_init_inputs"]()
+        except BaseException:
+            raise failed from None
     return tree, names
+
+
+def _carried_out(statements: list[ast.stmt], tree: ast.Module, name: str, names: dict[str, Any]) -> dict[str, Any]:
+    names |= {"__name__": Path(name).stem, "__file__": name}
+    late = any(isinstance(one, ast.ImportFrom) and one.module == "__future__" for one in tree.body)
+    flags = __future__.annotations.compiler_flag if late else 0
+    exec(compile(ast.Module(statements, []), name, "exec", flags), names)
+    return names
 
 
 class MadeModel:
