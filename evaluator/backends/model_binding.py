@@ -7,7 +7,10 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+BY_NAME_ALONE: Final = "_by_name_alone"
+"""An attribute of a table that a model makes: it is the problem's input of its name, and no other of its shape."""
 
 
 class MisfitError(Exception):
@@ -82,9 +85,13 @@ def state_as_inputs(
         return other == re.sub(r"[^A-Za-z0-9]", "_", name) and math.prod(shape) == math.prod(left[other][1])
 
     def of_shape_and_type(_: str, one: Any, shape: tuple[int, ...], other: str) -> bool:
+        if BY_NAME_ALONE in vars(one):  # a table of the submission's own, where none is called so
+            return False
         return shape == left[other][1] and one.dtype == left[other][0].dtype
 
     def of_shape(_: str, one: Any, shape: tuple[int, ...], other: str) -> bool:
+        if BY_NAME_ALONE in vars(one):
+            return False
         types = one.dtype, left[other][0].dtype
         return shape == left[other][1] and all(each.is_floating_point for each in types)
 

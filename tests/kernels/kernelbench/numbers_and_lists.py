@@ -1,6 +1,5 @@
 # problem: references/numbers_and_lists.py
 # style: arguments that are a list, numbers, text and None, by other names; outputs in a dict
-import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -73,6 +73,7 @@ class HoldingModule:
         return self
 
     to = cuda = eval = train = requires_grad_ = float = reset_parameters = _itself
+    half = bfloat16 = double = _itself  # a parameter has the type of the input that it is
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)

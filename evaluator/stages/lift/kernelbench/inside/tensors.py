@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
+from evaluator.backends.model_binding import BY_NAME_ALONE
+from evaluator.stages.lift.kernelbench.inside.tables import ALIKE
+
 
 class UnrecordableError(BaseException):
     """What a solution does and cannot be written down. It is no Exception, so that no solution takes it for one."""
@@ -111,7 +114,7 @@ class PassedTensor:
 
     def _become(self, other: "PassedTensor") -> None:
         """Be another tensor in the script that is under way: a parameter is an input of the problem."""
-        self._ref = other._ref
+        self._ref, self._dtype = other._ref, other._dtype
 
     def ref(self) -> int:
         """The number of its value in the script."""
@@ -301,8 +304,27 @@ class PassedTensor:
 class RandomTensor(PassedTensor):
     """One that was drawn: as a parameter it is the problem's, elsewhere nothing that a verdict could be about."""
 
-    def _same(self, *_: Any, **__: Any) -> "RandomTensor":
+    def _itself(self, *_: Any, **__: Any) -> "RandomTensor":
+        if CURRENT:  # what it is then is the problem's
+            operator_called("of a parameter or a buffer")
         return self
+
+    def _another(self, *_: Any, **__: Any) -> "RandomTensor":
+        """Of the same shape: two tables that are made of one are two."""
+        return self._itself()._of_shape(self.shape)
+
+    def _of_shape(self, shape: Sequence[int]) -> "RandomTensor":
+        made = RandomTensor(shape, self._dtype, None)
+        made.__dict__ |= {name: one for name, one in self.__dict__.items() if name == BY_NAME_ALONE}
+        return made
+
+    def _viewed(self, what: str, *numbers: int, shape: Sequence[int] | None = None) -> PassedTensor:
+        if CURRENT or shape is None:
+            return super()._viewed(what, *numbers, shape=shape)
+        return self._of_shape(shape)
+
+    def to(self, *args: Any, **kwargs: Any) -> PassedTensor:
+        return super().to(*args, **kwargs) if CURRENT else self
 
 
 def _operator(name: str) -> Any:
@@ -332,9 +354,11 @@ _SIGNS: Final = [
 for _sign in _SIGNS:
     for _form in (_sign, f"r{_sign}", f"i{_sign}"):
         setattr(PassedTensor, f"__{_form}__", _operator(_sign))
-        setattr(RandomTensor, f"__{_form}__", RandomTensor._same)
+        setattr(RandomTensor, f"__{_form}__", RandomTensor._another)
 for _name in ("normal_", "uniform_", "mul_", "div_", "add_", "zero_", "fill_", "clamp_"):
-    setattr(RandomTensor, _name, RandomTensor._same)
+    setattr(RandomTensor, _name, RandomTensor._itself)
+for _name in ALIKE:
+    setattr(RandomTensor, _name, RandomTensor._another)
 
 
 class NamedDevice:

@@ -5,7 +5,9 @@ from types import ModuleType
 from typing import Any
 
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
+from evaluator.stages.lift.kernelbench.inside.tables import tables_of
 from evaluator.stages.lift.kernelbench.inside.tensors import (
+    CURRENT,
     DTYPES,
     NamedDevice,
     PassedTensor,
@@ -173,6 +175,7 @@ def install_torch() -> None:
         is_tensor=lambda one: isinstance(one, PassedTensor),
         contiguous_format="contiguous",
     )
+    vars(torch).update(tables_of(drawn_tensor, operator_called, lambda: bool(CURRENT)))
     form = TensorForm(PassedTensor, HeldParameter, drawn_tensor, allocated(0.0), allocated(1.0), operator_called)
     nn = _module("torch.nn", layers_of(form))
     functional = _module("torch.nn.functional", {})

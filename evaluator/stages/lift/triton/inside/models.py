@@ -1,17 +1,25 @@
 """A ModelNew that launches Triton kernels: `torch.nn` on the stand-in's tensors, and what it is called with."""
 
+import math
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
+from evaluator.backends.model_binding import BY_NAME_ALONE
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
 from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state
+from evaluator.stages.lift.kernelbench.inside.tables import tables_of
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 
 REFERENCE: Final = "reference.py"
 _RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
+
+
+_MAKING: Final[list[bool]] = []
+"""Not empty while a model is made: what it makes of numbers then is for parameters and buffers."""
 
 
 class DrawnTensor(StandInTensor):
@@ -35,11 +43,35 @@ class DrawnTensor(StandInTensor):
             raise NotRecordedError(_RANDOM)
         return super().__getattr__(name)
 
-    def _same(self, *_: Any, **__: Any) -> "DrawnTensor":
+    def _itself(self, *_: Any, **__: Any) -> "DrawnTensor":
+        if not _MAKING:  # what it is then is the problem's
+            raise NotRecordedError("an operator of a parameter or a buffer")
         return self
 
-    __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _same  # type: ignore[assignment]
-    mul_ = div_ = add_ = normal_ = uniform_ = clamp_ = zero_ = fill_ = _same
+    def _another(self, *_: Any, **__: Any) -> "DrawnTensor":
+        """Of the same shape: two tables that are made of one are two."""
+        return self._itself()._of_shape(self.shape)
+
+    def _of_shape(self, shape: Sequence[int]) -> "DrawnTensor":
+        made = DrawnTensor(self._memory, self.dtype, shape, 0)
+        made._place = None
+        made.__dict__ |= {name: one for name, one in self.__dict__.items() if name == BY_NAME_ALONE}
+        return made
+
+    def view(self, *shape: Any) -> Any:
+        if not _MAKING:
+            return super().view(*shape)
+        extents = list(shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape)
+        rest = math.prod(one for one in extents if one != -1)
+        return self._of_shape([self.numel() // rest if one == -1 else one for one in extents])
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        return self if _MAKING else super().to(*args, **kwargs)
+
+    __rtruediv__ = __rsub__ = __pow__ = __rpow__ = _another
+    __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _another  # type: ignore[assignment]
+    cos = sin = exp = log = sqrt = rsqrt = abs = reciprocal = _another
+    mul_ = div_ = add_ = normal_ = uniform_ = clamp_ = zero_ = fill_ = _itself
 
 
 def add_modules(torch: ModuleType, memory: RecordedMemory) -> None:
@@ -62,6 +94,7 @@ def add_modules(torch: ModuleType, memory: RecordedMemory) -> None:
         sys.modules[name] = one
         return one
 
+    vars(torch).update(tables_of(drawn, refuse, lambda: not _MAKING))
     form = TensorForm(StandInTensor, _parameter, drawn, torch.zeros, torch.ones, refuse)
     nn = module("torch.nn", layers_of(form))
     init = module("torch.nn.init", {})
@@ -83,7 +116,11 @@ class Model:
     def __init__(self, solution: dict[str, Any], call: dict[str, Any]) -> None:
         """`call`: sizes, scalars, and the names of the inputs."""
         self.call = call
-        self.made = MadeModel(solution, REFERENCE, call)
+        _MAKING.append(True)
+        try:
+            self.made = MadeModel(solution, REFERENCE, call)
+        finally:
+            _MAKING.clear()
         self.state: list[tuple[str, StandInTensor]] = list(self.made.model.named_parameters())
 
     def __call__(self, tensors: list[StandInTensor]) -> Any:

@@ -80,7 +80,7 @@ class StandInTensor:
 
     def _become(self, other: "StandInTensor") -> None:
         """Be in the place of another: a parameter is an input of the problem."""
-        self._address, self._strides = other._address, other._strides
+        self._address, self._strides, self.dtype = other._address, other._strides, other.dtype
 
     # --- what it is -------------------------------------------------------------------------------------------------
 
