@@ -70,7 +70,11 @@ def _returned(tree: ast.Module, names: Mapping[str, Any]) -> Any:
             if stored != {name for name, _ in given}:
                 raise _UnknownError
             known |= {name: _value(value, known) for name, value in given}
-        elif not isinstance(statement, ast.Expr | ast.Pass | ast.Import | ast.ImportFrom):
+        elif isinstance(statement, ast.Expr):
+            read = (known.get(one.id) for one in ast.walk(statement) if isinstance(one, ast.Name))
+            if any(isinstance(one, list | dict) for one in read):
+                break  # which it may change
+        elif not isinstance(statement, ast.Pass):
             break
     raise _UnknownError
 

@@ -55,6 +55,18 @@ def test_what_layers_are_given_by_another_name_is_known_by_that_too():
     assert dict(found) == {"channels": "channels", "width": 4, "stride": 2, "groups": "channels"}
 
 
+def test_what_forward_is_called_with_is_known_too():
+    text = """
+N, width = 8, 4
+class Model:
+    def forward(self, x, scale, n, w, y): pass
+def get_inputs():
+    scale = 2.5
+    return [torch.randn(N), scale, N, width, torch.randn(width)]
+"""
+    assert dict(numbers_of_model(text, {"N"})) == {"scale": 2.5, "n": "N", "w": 4}
+
+
 def test_without_a_model_there_are_none():
     assert not numbers_of_model("", {"n"})
     assert not numbers_of_model("class Model:\n    pass\n", {"n"})
