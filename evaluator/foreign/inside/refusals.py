@@ -87,7 +87,16 @@ def refused_where_it_fails(deed: str) -> Iterator[None]:
 
 _NETWORK: Final = ("name resolution", "Network is unreachable", "Connection refused", "Name or service not known")
 """What is said where there is no network: not that there is none."""
-_GPU: Final = ("not compiled with CUDA", "NVIDIA driver", "CUDA driver", "No CUDA GPU", "no NVIDIA GPU", "CUDA error")
+_GPU: Final = (
+    "not compiled with CUDA",
+    "requires CUDA support",
+    "accelerator device when none",
+    "NVIDIA driver",
+    "CUDA driver",
+    "No CUDA GPU",
+    "no NVIDIA GPU",
+    "CUDA error",
+)
 
 
 def _why(error: BaseException, said: str) -> str:

@@ -184,7 +184,7 @@ def _(x):
 
 
 def test_a_file_for_a_gpu_is_carried_out_on_the_cpu(sandbox: Sandbox) -> None:
-    deed = "torch.cuda.synchronize(); x = x.cuda(0) * torch.ones(3, device='cuda:0').to(torch.device('cuda'))"
+    deed = "torch.cuda.synchronize(); x = x.cuda(0) * torch.ones(6, device='cuda:0').to(torch.device('cuda'))"
     assert described(sandbox, written("kernelbench", deed)) == {}
     with pytest.raises(ReferenceRefusedError, match=r"is carried out on the CPU: 'cuda' and `\.cuda\(\)` are"):
         described(sandbox, written("kernelbench", "torch.cuda.Stream()"))

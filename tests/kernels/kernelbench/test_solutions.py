@@ -59,7 +59,7 @@ REFUSED = {
         "no",
     ),
     "no class": ("class ModelNew", "class ModelOld", Status.INVALID_SUBMISSION, "no class ModelNew"),
-    "no Python": ("class ModelNew(nn.Module):", "class ModelNew(nn.Module:", Status.INVALID_SUBMISSION, "no Python"),
+    "no Python": ("class ModelNew(nn.Module):", "class ModelNew(nn.Module:", Status.COMPILE_ERROR, "kernel.py:41: "),
     "a file": (
         'relu_source = """',
         'relu_source = """\n#include "/etc/passwd"\n',

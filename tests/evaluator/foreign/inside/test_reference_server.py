@@ -264,7 +264,8 @@ def test_lower_precisions_and_orders_are_what_they_are_called() -> None:
 
 def test_constants_are_what_the_file_assigns_once_as_a_number() -> None:
     inputs = (
-        "n = 4\nw: int = 7\ngröße = 8\nm = n + 2\nk = 3\nk = k + 1\nname = 'n'\ng = 5\ndef other():\n    global g\n    g = 6\n"
+        "n = 4\nw: int = 7\ngröße = 8\n"
+        "m = n + 2\nk = 3\nk = k + 1\nname = 'n'\ng = 5\ndef other():\n    global g\n    g = 6\n"
         "def get_inputs():\n    return [torch.randn(n, m)]\n"
     )
     text = f"{HEAD}    def forward(self, x):\n        n, m = x.shape\n        return x * n\n{inputs}"

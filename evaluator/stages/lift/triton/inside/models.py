@@ -68,7 +68,7 @@ class DrawnTensor(StandInTensor):
     def to(self, *args: Any, **kwargs: Any) -> Any:
         return self if _MAKING else super().to(*args, **kwargs)
 
-    __rtruediv__ = __rsub__ = __pow__ = __rpow__ = _another
+    __rtruediv__ = __rsub__ = __pow__ = __rpow__ = _another  # type: ignore[assignment]
     __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _another  # type: ignore[assignment]
     cos = sin = exp = log = sqrt = rsqrt = abs = reciprocal = _another
     mul_ = div_ = add_ = normal_ = uniform_ = clamp_ = zero_ = fill_ = _itself
