@@ -177,7 +177,7 @@ class Baselines:
             # It imports PyTorch and builds the first one while the submission is verified.
             asked = {
                 "form": form_of(subject.text),
-                "text": subject.text.decode(),
+                "text": subject.text.decode("utf-8-sig"),
                 "sizes": dict(subject.constants),
                 "device": store.device,
                 "baselines": self._lacking,

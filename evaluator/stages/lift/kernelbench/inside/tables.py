@@ -18,7 +18,7 @@ def tables_of(make: Callable[..., Any], refuse: Callable[[str], Any], is_made: C
     model is, so that each is an operator of PyTorch's.
     """
 
-    def while_made(name: str, shape_of: Callable[..., tuple[int, ...]], by_name: bool = True) -> Any:
+    def while_made(name: str, shape_of: Callable[..., tuple[int, ...]]) -> Any:
         def called(*args: Any, **kwargs: Any) -> Any:
             if is_made():
                 refuse(f"torch.{name}")
@@ -27,8 +27,7 @@ def tables_of(make: Callable[..., Any], refuse: Callable[[str], Any], is_made: C
             except (TypeError, ValueError, AttributeError, ZeroDivisionError):
                 refuse(f"torch.{name}")
             made = make(shape, dtype=kwargs.get("dtype"))
-            if by_name:
-                made.__dict__[BY_NAME_ALONE] = True
+            made.__dict__[BY_NAME_ALONE] = True  # but as a parameter, whose contents are the first of many
             return made
 
         return called
@@ -37,7 +36,7 @@ def tables_of(make: Callable[..., Any], refuse: Callable[[str], Any], is_made: C
         return tuple(one.shape)
 
     return {
-        "tensor": while_made("tensor", _nested, by_name=False),
+        "tensor": while_made("tensor", _nested),
         "arange": while_made("arange", _arange),
         "eye": while_made("eye", lambda n, m=None: (n, n if m is None else m)),
         "linspace": while_made("linspace", lambda start, end, steps: (steps,)),

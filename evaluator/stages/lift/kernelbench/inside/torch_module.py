@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from evaluator.backends.model_binding import BY_NAME_ALONE
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
 from evaluator.stages.lift.kernelbench.inside.tables import tables_of
 from evaluator.stages.lift.kernelbench.inside.tensors import (
@@ -47,6 +48,7 @@ class HeldParameter(PassedTensor):
             raise UnrecordableError("other", "makes a parameter of something that is no tensor")
         made = super().__new__(cls)
         made.__dict__.update(data.__dict__)
+        made.__dict__.pop(BY_NAME_ALONE, None)
         return made
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:

@@ -107,6 +107,7 @@ def add_modules(torch: ModuleType, memory: RecordedMemory) -> None:
 
 
 def _parameter(data: StandInTensor, requires_grad: bool = True) -> StandInTensor:
+    data.__dict__.pop(BY_NAME_ALONE, None)
     return data
 
 
