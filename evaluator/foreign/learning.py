@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from common.contract import OtherSizes
+from common.contract import OtherSizes, form_of
 from common.wire import BYTES_AS_BASE64, Json
 from evaluator.foreign.calibration import (
     Calibration,
@@ -67,6 +67,9 @@ judged. Only of what cannot be made smaller are more carried out."""
 _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
+_FORWARD: Final = "Model.forward"
+_CALLED: Final = {"leetgpu": "reference_impl", "tensara": "reference_solution", "trace": "run"}
+"""What gives the answer in a file of another form."""
 
 
 @dataclass(frozen=True)
@@ -381,12 +384,13 @@ def stated_problem(
         return drawn_sizes(generator, known.description, known.varied, file.described)
 
     required = other_sizes == "required"
+    form = form_of(file.text)
     return Problem(
         id=file.problem_id,
         version=f"{RULES.split()[1]}-{digest[:32]}",
         tier=described.tier,
-        title=f"Model.forward of {name}",
-        statement=_statement(name, described),
+        title=f"{_CALLED.get(form, _FORWARD)} of {name}",
+        statement=_statement(f"{_CALLED.get(form, _FORWARD)} of {name}", described),
         inputs=inputs,
         outputs=outputs,
         sizes=tuple(sizes),
@@ -405,7 +409,7 @@ def stated_problem(
         naive=None,
         fast=None,
         timing_sizes=sizes,
-        baseline=f"Model(*get_init_inputs()) of {name}",
+        baseline=f"{_CALLED.get(form, 'Model(*get_init_inputs())')} of {name}",
         caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes, published is not None)),
         varied_sizes=None if required or not known.varied.steps else varied,
         work_is_least=False,
@@ -482,11 +486,11 @@ def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
     return values.astype(np.float64 if facts.dtype.is_float else np.int64)
 
 
-def _statement(name: str, described: Description) -> str:
+def _statement(called: str, described: Description) -> str:
     kinds = {
         kind: ", ".join(facts.name for facts in described.inputs if facts.kind == kind)
         for kind in ("argument", "parameter", "buffer")
     }
     told = [f"{kind}s {names}" for kind, names in kinds.items() if names]
     outputs = ", ".join(f"{facts.name} {list(facts.shape)}" for facts in described.outputs)
-    return f"What Model.forward of {name} returns ({outputs}), of {'; '.join(told)}."
+    return f"What {called} gives ({outputs}), of {'; '.join(told)}."
