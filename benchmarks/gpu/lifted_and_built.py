@@ -52,6 +52,8 @@ _ENDING_S = 5.0
 """Of the time, for the referee to end and for the report."""
 _CALLS_S, _CALL_S = 15.0, 3.0
 """Kept for the built form: its process to start, and each file's calls."""
+_PART_S = 30.0
+"""With less nothing more is built: for as many files as there are processors it takes most of that."""
 _HANGS_S = 40
 """After which a file's calls are given up, PyTorch's start and the answers in float64 included."""
 _MAY_DIFFER = 0.25
@@ -252,23 +254,26 @@ def _measure(
     names = [name for name, _, _ in cases]
     wanted = {*rows.lacking(names, "lifted"), *rows.lacking(names, "built")}
     cases = [case for case in cases if case[0] in wanted]
-    # All of it first: a time that is taken beside compilers is none.
-    with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) - 2)) as pool:
-        tasks = {task["name"]: task for task in pool.map(lambda case: _prepare(case, toolbox, arch, folder), cases)}
-    print(f"{len(tasks)} built, {until_s - time.monotonic():.0f} s are left", flush=True)
+    tasks: dict[str, Row] = {}
     token = CancelToken()
     bound = toolbox.bound_to(token)
-    for number, (name, source, right) in enumerate(cases, 1):
-        if rows.lacking([name], "lifted"):
-            left_s = until_s - time.monotonic() - _CALLS_S - number * _CALL_S
-            if left_s < 0:
+    at_once = max(2, (os.cpu_count() or 2) - 2)
+    for first in range(0, len(cases), at_once):
+        part = cases[first : first + at_once]
+        if until_s - time.monotonic() < _PART_S + _CALLS_S + (first + 1) * _CALL_S:
+            break
+        # All of a part first: a time that is taken beside compilers is none. Not all there is, which for a short time
+        # would be for nothing.
+        with ThreadPoolExecutor(at_once) as pool:
+            tasks |= {
+                task["name"]: task for task in pool.map(lambda case: _prepare(case, toolbox, arch, folder), part)
+            }
+        print(f"{len(tasks)} built, {until_s - time.monotonic():.0f} s are left", flush=True)
+        for number, case in enumerate(part, first + 1):
+            if not _lifted_by(until_s - _CALLS_S - number * _CALL_S, case, rows, bound, token):
                 break
-            timer = _after(left_s, token.cancel)
-            verdict = _lifted_verdict(source, bound)
-            timer.cancel()
-            if token.cancelled:  # then the verdict says no more than that
-                break
-            rows.add(name, right=right, lifted=verdict)
+        if token.cancelled:
+            break
     for name in rows.lacking([name for name in tasks if "lifted" in rows.rows.get(name, {})], "built"):
         if why := tasks[name].get("why"):
             rows.add(name, built={"right": None, "why": why}, build_s=None)
@@ -276,6 +281,20 @@ def _measure(
     for found in _built_results([tasks[name] for name in left], folder, until_s):
         name = found.pop("name")
         rows.add(name, built=found, build_s=tasks[name]["build_s"])
+
+
+def _lifted_by(until_s: float, case: tuple[str, str, bool], rows: Rows, toolbox: Toolbox, token: CancelToken) -> bool:
+    """Have its verdict, if there is none yet; whether it came in time. `token`: the toolbox's, cancelled if not."""
+    name, source, right = case
+    if not rows.lacking([name], "lifted"):
+        return True
+    timer = _after(max(0.0, until_s - time.monotonic()), token.cancel)
+    verdict = _lifted_verdict(source, toolbox)
+    timer.cancel()
+    if token.cancelled:  # then the verdict says no more than that
+        return False
+    rows.add(name, right=right, lifted=verdict)
+    return True
 
 
 def _report(rows: list[Row], device: str, keep: bool) -> None:
