@@ -197,7 +197,7 @@ def _run(until_s: float, workers: int, simulated: dict[str, Row], rows: Path | N
         "twins_us": {},
         "not_done": 0,
     }
-    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
         single, reusing = Path(folder) / "1", Path(folder) / "2"
         for data_dir in (single, reusing):
             data_dir.mkdir()

@@ -237,7 +237,7 @@ def main() -> None:
         return
     until_s = time.monotonic() + options.seconds - _ENDING_S
     rows = Rows(options.rows)
-    with tempfile.TemporaryDirectory(prefix="assay-") as named:
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as named:
         folder = Path(named)
         settings = MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=60)
         toolbox = Toolbox(settings)
