@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks._support.graders import Graders, Task
 from benchmarks._support.kernel_variants import bad, honest
-from benchmarks.gpu import example_kernels_speed, lifted_and_built, timing_repeatability
+from benchmarks.gpu import example_kernels_speed, gpu_corpus, lifted_and_built, timing_repeatability
 from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
 from evaluator.pipeline.toolbox import Toolbox
@@ -189,3 +189,9 @@ def test_what_a_short_time_has_no_use_for_is_not_built(tmp_path, monkeypatch):
     assert sorted(prepared) == [f"file {number}" for number in range(4)]
     assert called == ["file 0", "file 1"]
     assert all(row["built"]["right"] for row in lifted_and_built.Rows(tmp_path / "rows.jsonl").rows.values())
+
+
+def test_what_a_busy_machine_could_not_simulate_is_simulated_again(tmp_path):
+    rows = {name: {"status": status} for name, status in (("a", "passed"), ("b", "internal_error"), ("c", "incorrect"))}
+    (tmp_path / "sim.json").write_text(json.dumps(rows))
+    assert gpu_corpus._simulated_before(tmp_path / "sim.json").keys() == {"a", "c"}
