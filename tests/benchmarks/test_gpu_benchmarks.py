@@ -192,6 +192,7 @@ def test_what_a_short_time_has_no_use_for_is_not_built(tmp_path, monkeypatch):
 
 
 def test_what_a_busy_machine_could_not_simulate_is_simulated_again(tmp_path):
-    rows = {name: {"status": status} for name, status in (("a", "passed"), ("b", "internal_error"), ("c", "incorrect"))}
+    ends = {"a": "passed", "b": "internal_error", "c": "incorrect"}
+    rows = {name: {"status": status} for name, status in ends.items()}
     (tmp_path / "sim.json").write_text(json.dumps(rows))
     assert gpu_corpus._simulated_before(tmp_path / "sim.json").keys() == {"a", "c"}
