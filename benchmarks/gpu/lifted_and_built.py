@@ -2,8 +2,8 @@
 
     python benchmarks/gpu/lifted_and_built.py [--seconds 300] [--rows ROWS.jsonl] [--only TEXT]
 
-Each file of `tests/kernels/solve` and each one made wrong is (a) graded: its host code recorded without a GPU, the
-recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called with
+Each file of `tests/kernels/solve` and each one made wrong is (a) graded, quickly: its host code recorded without a
+GPU, the recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called with
 PyTorch's tensors. Both are held against the same oracle and tolerance, and both are timed at the problem's timing
 sizes with a cold L2: (a) by the referee, (b) with CUDA events around the call, its own allocations and host time in
 it. `--rows`: each part of a row is added to it as soon as it is known, and what it has already is not done again.
@@ -45,6 +45,9 @@ from evaluator.problems.catalogue import find_problem
 from evaluator.settings import MachineSettings
 from evaluator.stages.lift.binding import call_values
 
+_QUICKLY = Settings(verification="quick", rehearse=False)
+"""Of the recorded form: on the simulator a file takes ten seconds in which the GPU waits, and all are tried there by
+tests."""
 _TIMED, _WARM_UPS = 30, 5
 _L2_BYTES = 256 << 20
 """More than any L2 holds: written between two timed calls."""
@@ -189,7 +192,7 @@ def _built_results(tasks: list[Row], folder: Path, until_s: float) -> Iterator[R
 
 def _lifted_verdict(source: str, toolbox: Toolbox) -> Row:
     began_s = time.monotonic()
-    submission = Submission(problem=header(source)["problem"], source=source, backend="gpu")
+    submission = Submission(problem=header(source)["problem"], source=source, backend="gpu", settings=_QUICKLY)
     verdict = evaluate(submission, toolbox)
     timing = verdict.timing
     return {
