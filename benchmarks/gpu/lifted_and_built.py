@@ -3,10 +3,11 @@
     python benchmarks/gpu/lifted_and_built.py [--seconds 300] [--rows ROWS.jsonl] [--only TEXT]
 
 Each file of `tests/kernels/solve` and each one made wrong is (a) graded, quickly: its host code recorded without a
-GPU, the recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called with
-PyTorch's tensors. Both are held against the same oracle and tolerance, and both are timed at the problem's timing
-sizes with a cold L2: (a) by the referee, (b) with CUDA events around the call, its own allocations and host time in
-it. `--rows`: each part of a row is added to it as soon as it is known, and what it has already is not done again.
+GPU, the recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called
+with PyTorch's tensors. Both are held against the same oracle and tolerance, and both are timed at the problem's
+timing sizes with a cold L2: (a) by the referee, (b) with CUDA events around the call, its own allocations and host
+time in it. `--rows`: each part of a row is added to it as soon as it is known, and what it has already is not done
+again.
 """
 
 import argparse
