@@ -160,7 +160,8 @@ def test_what_a_time_limit_left_out_is_left_out(tmp_path, monkeypatch):
 
 def test_what_a_short_time_has_no_use_for_is_not_built(tmp_path, monkeypatch):
     """All files at once took more than a minute of sixteen cores, of which a call of two minutes used a sixth."""
-    from benchmarks.gpu import lifted_and_built  # late: it imports a file of tests, which pytest is to have read first
+    # Late: it imports a file of tests, which pytest is to have read first.
+    from benchmarks.gpu import lifted_and_built
 
     prepared, called = [], []
     monkeypatch.setattr(lifted_and_built.os, "cpu_count", lambda: 4)
