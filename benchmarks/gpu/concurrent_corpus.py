@@ -276,7 +276,10 @@ def main() -> None:
         if not wanted.only or any(text in path.stem for text in wanted.only)
     ]
     rows = []
-    with tempfile.TemporaryDirectory(prefix="assay-") as folder, ThreadPoolExecutor(wanted.workers) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder,
+        ThreadPoolExecutor(wanted.workers) as pool,
+    ):
         futures = [pool.submit(_in_a_process, *job, wanted.times, Path(folder), until_s) for job in jobs]
         for future in as_completed(futures):
             if row := future.result():

@@ -170,7 +170,7 @@ def main() -> None:
         name, versions = f"foreign_problems_{asked.backend}", {"torch": torch.__version__}
         save(name, _figures(rows, compared), goals, versions, device=device, details=details, quiet=quiet)
 
-    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
         toolbox = Toolbox(MachineSettings(Path(folder), gpu=one_gpu(), referee_idle_s=60))
         pid = 0
         if asked.backend == "gpu":

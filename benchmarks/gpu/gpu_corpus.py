@@ -161,7 +161,7 @@ def _said(row: Row) -> Row:
 
 def _simulations(file: Path, workers: int) -> None:
     """The simulator's verdicts on all honest kernels, as `--sim-from` takes them; what the file has is kept."""
-    found = json.loads(file.read_text()) if file.exists() else {}
+    found = _simulated_before(file) if file.exists() else {}
     cases = [case for case in (*corpus.honest(), *corpus.suspicious()) if case.name not in found]
     with (
         tempfile.TemporaryDirectory(prefix="assay-") as folder,
@@ -172,6 +172,12 @@ def _simulations(file: Path, workers: int) -> None:
             found[name] = future.result()
             print(f"{found[name]['seconds']:7.2f} s  {name:36} {found[name]['status']}", flush=True)
             replace_file(file, json.dumps(found, indent=1) + "\n")
+
+
+def _simulated_before(file: Path) -> dict[str, Row]:
+    """The verdicts that it has, without those of a machine that had too little time or memory for them."""
+    found: dict[str, Row] = json.loads(file.read_text())
+    return {name: row for name, row in found.items() if row["status"] != Status.INTERNAL_ERROR.value}
 
 
 def _earlier(file: Path | None) -> Iterator[Row]:
@@ -197,7 +203,7 @@ def _run(until_s: float, workers: int, simulated: dict[str, Row], rows: Path | N
         "twins_us": {},
         "not_done": 0,
     }
-    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
         single, reusing = Path(folder) / "1", Path(folder) / "2"
         for data_dir in (single, reusing):
             data_dir.mkdir()
@@ -312,7 +318,7 @@ def main() -> None:
         _simulations(wanted.sim_only, wanted.workers)
         return
     until_s = time.monotonic() + wanted.seconds - _LEFT_FOR_SAVING_S
-    simulated = json.loads(wanted.sim_from.read_text()) if wanted.sim_from else {}
+    simulated = _simulated_before(wanted.sim_from) if wanted.sim_from else {}
     found = _run(until_s, wanted.workers, simulated, wanted.rows)
     _show(found)
     goals = {

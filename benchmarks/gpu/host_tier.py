@@ -251,7 +251,9 @@ def main() -> None:
     until_s = time.monotonic() + wanted.seconds
     found: dict[str, list[Row]] = json.loads(wanted.out.read_text()) if wanted.out.exists() else {}
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-host-")))
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-host-", ignore_cleanup_errors=True))
+        )
         if wanted.stand_in:
             sys.path.insert(0, str(_TESTS / "evaluator"))
             from host_tier import host_toolbox

@@ -2,11 +2,12 @@
 
     python benchmarks/gpu/lifted_and_built.py [--seconds 300] [--rows ROWS.jsonl] [--only TEXT]
 
-Each file of `tests/kernels/solve` and each one made wrong is (a) graded: its host code recorded without a GPU, the
-recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called with
-PyTorch's tensors. Both are held against the same oracle and tolerance, and both are timed at the problem's timing
-sizes with a cold L2: (a) by the referee, (b) with CUDA events around the call, its own allocations and host time in
-it. `--rows`: each part of a row is added to it as soon as it is known, and what it has already is not done again.
+Each file of `tests/kernels/solve` and each one made wrong is (a) graded, quickly: its host code recorded without a
+GPU, the recorded steps launched by our runner, and (b) compiled by nvcc into a shared library whose `solve` is called
+with PyTorch's tensors. Both are held against the same oracle and tolerance, and both are timed at the problem's
+timing sizes with a cold L2: (a) by the referee, (b) with CUDA events around the call, its own allocations and host
+time in it. `--rows`: each part of a row is added to it as soon as it is known, and what it has already is not done
+again.
 """
 
 import argparse
@@ -45,6 +46,9 @@ from evaluator.problems.catalogue import find_problem
 from evaluator.settings import MachineSettings
 from evaluator.stages.lift.binding import call_values
 
+_QUICKLY = Settings(verification="quick", rehearse=False)
+"""Of the recorded form: on the simulator a file takes ten seconds in which the GPU waits, and all are tried there by
+tests."""
 _TIMED, _WARM_UPS = 30, 5
 _L2_BYTES = 256 << 20
 """More than any L2 holds: written between two timed calls."""
@@ -52,6 +56,8 @@ _ENDING_S = 5.0
 """Of the time, for the referee to end and for the report."""
 _CALLS_S, _CALL_S = 15.0, 3.0
 """Kept for the built form: its process to start, and each file's calls."""
+_PART_S = 30.0
+"""With less nothing more is built: for as many files as there are processors it takes most of that."""
 _HANGS_S = 40
 """After which a file's calls are given up, PyTorch's start and the answers in float64 included."""
 _MAY_DIFFER = 0.25
@@ -187,7 +193,7 @@ def _built_results(tasks: list[Row], folder: Path, until_s: float) -> Iterator[R
 
 def _lifted_verdict(source: str, toolbox: Toolbox) -> Row:
     began_s = time.monotonic()
-    submission = Submission(problem=header(source)["problem"], source=source, backend="gpu")
+    submission = Submission(problem=header(source)["problem"], source=source, backend="gpu", settings=_QUICKLY)
     verdict = evaluate(submission, toolbox)
     timing = verdict.timing
     return {
@@ -235,7 +241,7 @@ def main() -> None:
         return
     until_s = time.monotonic() + options.seconds - _ENDING_S
     rows = Rows(options.rows)
-    with tempfile.TemporaryDirectory(prefix="assay-") as named:
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as named:
         folder = Path(named)
         settings = MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=60)
         toolbox = Toolbox(settings)
@@ -252,23 +258,26 @@ def _measure(
     names = [name for name, _, _ in cases]
     wanted = {*rows.lacking(names, "lifted"), *rows.lacking(names, "built")}
     cases = [case for case in cases if case[0] in wanted]
-    # All of it first: a time that is taken beside compilers is none.
-    with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) - 2)) as pool:
-        tasks = {task["name"]: task for task in pool.map(lambda case: _prepare(case, toolbox, arch, folder), cases)}
-    print(f"{len(tasks)} built, {until_s - time.monotonic():.0f} s are left", flush=True)
+    tasks: dict[str, Row] = {}
     token = CancelToken()
     bound = toolbox.bound_to(token)
-    for number, (name, source, right) in enumerate(cases, 1):
-        if rows.lacking([name], "lifted"):
-            left_s = until_s - time.monotonic() - _CALLS_S - number * _CALL_S
-            if left_s < 0:
+    at_once = max(2, (os.cpu_count() or 2) - 2)
+    for first in range(0, len(cases), at_once):
+        part = cases[first : first + at_once]
+        if until_s - time.monotonic() < _PART_S + _CALLS_S + (first + 1) * _CALL_S:
+            break
+        # All of a part first: a time that is taken beside compilers is none. Not all there is, which for a short time
+        # would be for nothing.
+        with ThreadPoolExecutor(at_once) as pool:
+            tasks |= {
+                task["name"]: task for task in pool.map(lambda case: _prepare(case, toolbox, arch, folder), part)
+            }
+        print(f"{len(tasks)} built, {until_s - time.monotonic():.0f} s are left", flush=True)
+        for number, case in enumerate(part, first + 1):
+            if not _lifted_by(until_s - _CALLS_S - number * _CALL_S, case, rows, bound, token):
                 break
-            timer = _after(left_s, token.cancel)
-            verdict = _lifted_verdict(source, bound)
-            timer.cancel()
-            if token.cancelled:  # then the verdict says no more than that
-                break
-            rows.add(name, right=right, lifted=verdict)
+        if token.cancelled:
+            break
     for name in rows.lacking([name for name in tasks if "lifted" in rows.rows.get(name, {})], "built"):
         if why := tasks[name].get("why"):
             rows.add(name, built={"right": None, "why": why}, build_s=None)
@@ -276,6 +285,20 @@ def _measure(
     for found in _built_results([tasks[name] for name in left], folder, until_s):
         name = found.pop("name")
         rows.add(name, built=found, build_s=tasks[name]["build_s"])
+
+
+def _lifted_by(until_s: float, case: tuple[str, str, bool], rows: Rows, toolbox: Toolbox, token: CancelToken) -> bool:
+    """Have its verdict, if there is none yet; whether it came in time. `token`: the toolbox's, cancelled if not."""
+    name, source, right = case
+    if not rows.lacking([name], "lifted"):
+        return True
+    timer = _after(max(0.0, until_s - time.monotonic()), token.cancel)
+    verdict = _lifted_verdict(source, toolbox)
+    timer.cancel()
+    if token.cancelled:  # then the verdict says no more than that
+        return False
+    rows.add(name, right=right, lifted=verdict)
+    return True
 
 
 def _report(rows: list[Row], device: str, keep: bool) -> None:

@@ -303,7 +303,9 @@ def main() -> None:
     places = in_turns(sorted(places), forms.__getitem__)[int(part) :: int(parts)]
     earlier = read_rows(asked.skip)
     with contextlib.ExitStack() as stack:
-        data = asked.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-public-")))
+        data = asked.data or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-public-", ignore_cleanup_errors=True))
+        )
         bench = Bench(data.absolute(), asked.referees, asked.limit, asked.rehearse, asked.stand_in)
         pairs = Pairs(in_turns(places, forms.__getitem__), asked.rows, earlier, asked.enough)
         device = asked.report or "stand-in"

@@ -183,7 +183,7 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
     mode = MODES[name]
     ends_s = time.monotonic() + left_s
     settings = Settings(**mode.settings)
-    with tempfile.TemporaryDirectory(prefix="assay-profile-") as folder:
+    with tempfile.TemporaryDirectory(prefix="assay-profile-", ignore_cleanup_errors=True) as folder:
         own = dict(mode.service) | ({"ASSAY_GPU": run.gpu} if run.gpu else {})
         own |= {"ASSAY_REFEREE_PROFILE": folder} if run.profiled else {}
         own |= {"ASSAY_REFEREES_PER_GPU": str(run.referees)}

@@ -12,10 +12,12 @@ import pytest
 
 from benchmarks._support.graders import Graders, Task
 from benchmarks._support.kernel_variants import bad, honest
-from benchmarks.gpu import example_kernels_speed, timing_repeatability
+from benchmarks.gpu import example_kernels_speed, gpu_corpus, timing_repeatability
 from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
+from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
+from evaluator.settings import MachineSettings
 from evaluator.stages.compile.toolchain import find_toolchain
 from evaluator.stages.time.statistics import Measurement, summarise
 
@@ -154,3 +156,46 @@ def test_what_a_time_limit_left_out_is_left_out(tmp_path, monkeypatch):
     assert saved["figures"]["fast_at_least_pytorch"] == 1
     assert (tmp_path / "example_kernels_speed.svg").read_text().count("<circle") == 4
     assert example_kernels_speed.table_of(timings).row_count == 2
+
+
+def test_what_a_short_time_has_no_use_for_is_not_built(tmp_path, monkeypatch):
+    """All files at once took more than a minute of sixteen cores, of which a call of two minutes used a sixth."""
+    # Late: it imports a file of tests, which pytest is to have read first.
+    from benchmarks.gpu import lifted_and_built
+
+    prepared, called = [], []
+    monkeypatch.setattr(lifted_and_built.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(lifted_and_built, "_PART_S", 0.0)
+    monkeypatch.setattr(lifted_and_built, "_CALLS_S", 0.0)
+    monkeypatch.setattr(lifted_and_built, "_CALL_S", 0.01)
+
+    def prepare(case, *more):
+        prepared.append(case[0])
+        return {"name": case[0], "build_s": 1.0}
+
+    def lifted(source, toolbox):
+        if source == "slow":
+            toolbox.cancel_token.wait(60)
+        return {"status": "passed"}
+
+    def built(tasks, *more):
+        called.extend(task["name"] for task in tasks)
+        yield from ({"name": task["name"], "right": True} for task in tasks)
+
+    monkeypatch.setattr(lifted_and_built, "_prepare", prepare)
+    monkeypatch.setattr(lifted_and_built, "_lifted_verdict", lifted)
+    monkeypatch.setattr(lifted_and_built, "_built_results", built)
+    cases = [(f"file {number}", "slow" if number == 2 else "quick", True) for number in range(9)]
+    rows = lifted_and_built.Rows(tmp_path / "rows.jsonl")
+    toolbox = Toolbox(MachineSettings(tmp_path))
+    lifted_and_built._measure(cases, rows, toolbox, "sm_90", tmp_path, time.monotonic() + 1.0)
+    assert sorted(prepared) == [f"file {number}" for number in range(4)]
+    assert called == ["file 0", "file 1"]
+    assert all(row["built"]["right"] for row in lifted_and_built.Rows(tmp_path / "rows.jsonl").rows.values())
+
+
+def test_what_a_busy_machine_could_not_simulate_is_simulated_again(tmp_path):
+    ends = {"a": "passed", "b": "internal_error", "c": "incorrect"}
+    rows = {name: {"status": status} for name, status in ends.items()}
+    (tmp_path / "sim.json").write_text(json.dumps(rows))
+    assert gpu_corpus._simulated_before(tmp_path / "sim.json").keys() == {"a", "c"}

@@ -26,7 +26,7 @@ def shared(tmp_path_factory):
 
 def _toolbox(jobs_per_runner, shared):
     # A short path, because a socket's has 107 bytes at most.
-    with tempfile.TemporaryDirectory(prefix="assay-") as named:
+    with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as named:
         # Said to be one of two, since one alone takes no turns: a time that is taken beside the kernels of another
         # process's referee would be theirs as well.
         settings = MachineSettings(

@@ -47,6 +47,11 @@ def test_an_honest_kernel_passes_as_on_the_simulator(case, gpu_toolbox, simulate
 
 
 @pytest.mark.gpu
+def test_a_referee_looks_with_device_code_of_its_own(gpu_toolbox):
+    assert gpu_toolbox.gpu.facts()["own_code"], gpu_toolbox.gpu.log.read_text()
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("case", SUSPICIOUS, ids=lambda case: case.name)
 def test_a_suspicious_honest_kernel_is_timed(case, gpu_toolbox):
     verdict = corpus.grade(case, gpu_toolbox)

@@ -31,10 +31,6 @@ from evaluator.problems.arrays import to_numpy
 _CANARY_COUNT: Final = 1 << 16
 _SLACK_S: Final = 0.5
 """How much longer than its time limit a run may take until its runner is ended: waking, flushing, answering."""
-
-
-_EACH_BYTE: Final = 0x0101010101010101
-"""Times a byte: a word of it."""
 _FLUSH_L2_TIMES: Final = 3
 _MIN_L2_BYTES: Final = 16 << 20
 

@@ -65,7 +65,8 @@ class TorchRng:
         starts = [0]
         for whole in wholes:
             starts.append(-(-(starts[-1] + whole.nbytes) // _ALIGNED_BYTES) * _ALIGNED_BYTES)
-        piece = np.empty(starts[-1], np.uint8)
+        # Torch gives an array without elements a stride that no other type can be seen through.
+        piece = np.empty(max(1, starts[-1]), np.uint8)
         for whole, start in zip(wholes, starts, strict=False):
             piece[start : start + whole.nbytes] = whole.reshape(-1).view(np.uint8)
         # Memory of the host that is not pinned is copied before the call returns, so that nothing waits.

@@ -98,6 +98,14 @@ def test_a_small_trial_crosses_the_bus_once_with_its_inputs_and_once_with_its_an
             assert np.array_equal(np.asarray(found), np.asarray(getattr(parts, part))), part
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (), (3,)])
+def test_arrays_without_elements_cross_the_bus_too(shape):
+    arrays = [np.ones(shape, dtype) for dtype in (np.float32, np.int64)]
+    for moved, array in zip(TorchRng(1, "cpu").taken(*arrays), arrays, strict=True):
+        assert np.array_equal(to_numpy(moved), array)
+        assert to_numpy(moved).dtype == array.dtype
+
+
 def test_a_mixture_asks_a_device_for_half_of_what_it_did():
     """827 operations for two vectors before: some 4 ms of the referee's time for each of five trials."""
     problem = problems()["vector_add"]

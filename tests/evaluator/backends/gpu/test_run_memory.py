@@ -1,0 +1,67 @@
+"""What a run's memory begins with and what is left of it, in memory of the host and of a GPU."""
+
+import contextlib
+
+import pytest
+import torch
+from host_checks import HostDevice
+from simulated_checks import RealDevice
+from stand_in import FileMemory
+
+from evaluator.backends.gpu.checks import DeviceChecks
+from evaluator.backends.gpu.run_memory import RunMemory
+from evaluator.backends.gpu.tensors import DeviceMemory, memory_and_values
+from evaluator.backends.session import Buffer, PlanRun
+
+N = 1000
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def memory(request):
+    """Memory that a runner can map, and device code of ours for it."""
+    on_gpu = request.param == "gpu"
+    checks = DeviceChecks(RealDevice()._device if on_gpu else HostDevice())
+    made = (DeviceMemory if on_gpu else FileMemory)(8 << 20)
+    with contextlib.closing(made):
+        yield made, checks
+
+
+def planned(x, **more):
+    buffers = (
+        Buffer("x", "input", 4 * N, 4, x),
+        Buffer("y", "output", 4 * N, 4, None),
+        Buffer("t", "temporary", 44, 4, None),
+    )
+    return PlanRun(buffers, (), 0xFF, 1.0, **more)
+
+
+def test_a_look_also_writes_what_the_next_run_begins_with_unless_something_is_wrong(memory):
+    shared, checks = memory
+    whole, of_run = shared.content, RunMemory(shared, checks)
+    x, other = (torch.linspace(low, 1.0, N, device=whole.device) for low in (0.0, -1.0))
+    run, following = planned(x), planned(other, poison_elsewhere=0x5B)
+    where = of_run.layout(run)
+    there = {place.name: whole[place.offset : place.end] for place in where.places}
+
+    of_run.write(run, where)
+    there["y"].copy_(x.view(torch.uint8))  # the program
+    contents, looked = of_run.look(run, where, None, following)
+    assert (looked.inputs_kept, looked.poisoned) == (True, False)
+    assert torch.equal(contents["y"], x.view(torch.uint8))
+    assert torch.equal(there["x"], other.view(torch.uint8))
+    assert (there["y"].unique().tolist(), there["t"].unique().tolist()) == ([0xFF], [0x5B])
+
+    for place, named in ((where.places[0].offset + 7, None), (where.guards()[1][0], "x")):
+        of_run.write(following, where)
+        whole[place] ^= 1
+        before = whole.clone()
+        _, looked = of_run.look(following, where, None, run)
+        assert looked is None or not looked.inputs_kept
+        assert torch.equal(whole, before)
+        fault = of_run.trespass(where)
+        assert (fault and fault.buffer) == named
+
+
+@pytest.mark.gpu
+def test_device_code_of_ours_works_as_a_referee_launches_it():
+    assert DeviceChecks(RealDevice()._device).works(*memory_and_values())
