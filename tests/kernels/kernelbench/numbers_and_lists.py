@@ -1,5 +1,5 @@
 # problem: references/numbers_and_lists.py
-# style: arguments that are a list, numbers, text and None, by other names; outputs in a dict
+# style: arguments that are a list, numbers, text and None, by other names; outputs in a dict, in another order
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
@@ -32,4 +32,4 @@ class ModelNew(nn.Module):
     def forward(self, tensors, factor: float, count: int, mode="sum", mask=None):
         assert mode == "sum" and mask is None
         total, other = ext.both_of(tensors[0], tensors[1], factor, count)
-        return {"total": total, "other": [other]}
+        return {"other": [other], "total": total}

@@ -37,7 +37,7 @@ def trace(script: Script, made: MadeModel, call: dict[str, Any]) -> None:
             # What forward keeps in the model is its own, and no parameter.
             state = list(made.model.named_parameters())
         bind_state(state, {name: one for name, one in inputs.items() if name not in used})
-        outputs = outputs_of(made.model(*arguments, **by_name))
+        outputs = outputs_of(made.called(arguments, by_name))
         if not outputs:
             raise MisfitError("forward returns nothing")
         for one in outputs:

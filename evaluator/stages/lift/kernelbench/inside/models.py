@@ -5,13 +5,13 @@ import __future__
 import ast
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluator.backends.model_binding import call_arguments, init_arguments, state_as_inputs
 from evaluator.foreign.inside import numbers_in_text
-from evaluator.stages.lift.kernelbench.inside.stated_call import stated_call
+from evaluator.stages.lift.kernelbench.inside.stated_call import returned_keys, stated_call
 
 
 def executed(name: str) -> dict[str, Any]:
@@ -71,6 +71,16 @@ class MadeModel:
             return stated
         arguments, used = call_arguments(self.model.forward, inputs, self._numbers)
         return arguments, {}, used
+
+    def called(self, arguments: Sequence[Any], by_name: Mapping[str, Any]) -> Any:
+        """What forward returns: a dict in the order in which the problem's own file writes its."""
+        returned = self.model(*arguments, **by_name)
+        keys = returned_keys(self._tree)
+        return (
+            {key: returned[key] for key in keys}
+            if isinstance(returned, dict) and {*returned} == {*keys}
+            else returned
+        )
 
 
 def bind_state(state: list[tuple[str, Any]], inputs: dict[str, Any]) -> None:

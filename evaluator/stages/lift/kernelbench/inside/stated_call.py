@@ -54,6 +54,17 @@ def stated_call(
     return filled, named, used
 
 
+def returned_keys(tree: ast.Module) -> list[Any]:
+    """Of the dict that the `forward` of the problem's own file writes in its one `return`; else none."""
+    models = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Model"]
+    methods = [one for model in models for one in model.body if isinstance(one, ast.FunctionDef)]
+    forward = [one for each in methods if each.name == "forward" for one in ast.walk(each)]
+    match [one.value for one in forward if isinstance(one, ast.Return)]:
+        case [ast.Dict(keys=keys)]:
+            return [one.value for one in keys if isinstance(one, ast.Constant)]
+    return []
+
+
 def _returned(tree: ast.Module, names: Mapping[str, Any]) -> Any:
     """What `get_inputs` returns. Raises _UnknownError."""
     defined = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "get_inputs"]

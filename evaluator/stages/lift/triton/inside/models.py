@@ -129,4 +129,4 @@ class Model:
         inputs = dict(zip(self.call["inputs"], tensors, strict=False))
         arguments, by_name, used = self.made.arguments(inputs)
         bind_state(self.state, {name: one for name, one in inputs.items() if name not in used})
-        return self.made.model(*arguments, **by_name)
+        return self.made.called(arguments, by_name)
