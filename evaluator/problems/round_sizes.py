@@ -1,5 +1,5 @@
-"""Sizes that kernels have cases of their own for: powers of two, odd multiples of them, each rest of a division by 8,
-and so many items for each of a block's threads.
+"""Sizes that kernels have cases of their own for: powers of two and what is one off them, odd multiples of them, each
+rest of a division by 8, and so many items for each of a block's threads.
 
 A kernel that is wrong at one such number alone (rows of exactly 256, six elements left over) hardly meets it in a few
 random sizes. So each size of a problem goes through most of these numbers, drawn so that nobody knows which.
@@ -11,12 +11,15 @@ import numpy as np
 
 from evaluator.problems.problem import Problem, Sizes
 
-_SETS: Final = 30
-"""Of the 41 numbers of each name. Each costs a full verification of a second some three milliseconds."""
+_SETS: Final = 37
+"""Of the 51 numbers of each name. Each costs a full verification of a second some three milliseconds."""
 _MOST_WORK: Final = 1 << 16
 """Operations and words of memory of one trial: a simulator does it in less than a millisecond."""
 _POWERS: Final = 13
 """1 to 4,096: blocks, tiles and what one block serves."""
+_BLOCKS: Final = (256, 512, 1024, 2048, 4096)
+"""One more and one less than these have a block, or a turn of one, with one thread alone, or with all but one: a grid
+of `(n + 1022) / 1024` blocks is short by one at few sizes, and right at all others."""
 _ODD: Final = (3, 5, 7)
 _RESTS: Final = 8
 """Of vectors of up to eight elements."""
@@ -51,15 +54,16 @@ def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes
 
 
 def _numbers(generator: np.random.Generator) -> list[int]:
-    """Each power of two, an odd multiple of each, one number for each rest and for each count of items, in a random
-    order.
+    """Each power of two, an odd multiple of each, what is one off whole blocks, one number for each rest and for each
+    count of items, in a random order.
     """
     powers = [1 << power for power in range(_POWERS)]
     multiples = [power * int(generator.choice(_ODD)) for power in powers]
+    one_off = [block + by for block in _BLOCKS for by in (-1, 1)]
     rests = [8 * int(generator.integers(_MOST_GROUPS)) + rest for rest in range(1, _RESTS + 1)]
     threads = [int(generator.choice(_THREADS)) for _ in _ITEMS]
     items = [count * some - int(generator.integers(some)) for count, some in zip(_ITEMS, threads, strict=True)]
-    return [int(number) for number in generator.permutation([*powers, *multiples, *rests, *items])]
+    return [int(number) for number in generator.permutation([*powers, *multiples, *one_off, *rests, *items])]
 
 
 def _affordable(problem: Problem, wanted: Sizes, leading: str, generator: np.random.Generator) -> Sizes | None:

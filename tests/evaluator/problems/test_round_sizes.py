@@ -29,8 +29,11 @@ def test_a_problem_without_sizes_has_none():
     [
         ("vector_add", "n", lambda n: n % 1024 == 512, 0.8),
         ("vector_add", "n", lambda n: n == 256, 0.6),
+        ("vector_add", "n", lambda n: n > 1024 and n % 1024 == 1, 0.95),
+        ("reduce_sum", "n", lambda n: n % 256 == 255, 0.95),
         ("scalar_multiply", "n", lambda n: n % 8 == 6, 0.8),
         ("softmax", "cols", lambda n: n == 256, 0.4),
+        ("softmax", "cols", lambda n: n > 1024 and n % 1024 == 1, 0.7),
         ("row_sum", "cols", lambda n: -(-n // 1024) == 6, 0.25),
         ("matmul", "k", lambda n: n % 64 == 32, 0.4),
     ],
