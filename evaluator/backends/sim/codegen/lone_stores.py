@@ -119,10 +119,16 @@ def _only_store(load: Instruction, readers: Mapping[str, list[Instruction]]) -> 
         for i in readers.get(left.pop(), ()):
             if i.guard is not None and i.guard.name in reached:
                 return None
-            if i.opcode == "st":
+            if i.opcode == "st" and i.operands:
                 address, *values = i.operands
                 same = store is None or (store.guard, store.guard_negated) == (i.guard, i.guard_negated)
-                if i.guard is None or not same or not reached.isdisjoint(registers_in(address)) or not values:
+                if (
+                    i.guard is None
+                    or "param" in i.modifiers
+                    or not same
+                    or not reached.isdisjoint(registers_in(address))
+                    or not values
+                ):
                     return None
                 store = i
             elif i.opcode in _LANE_BY_LANE and entry_of(i).guarding == "select":
