@@ -20,6 +20,9 @@ _POWERS: Final = 13
 _BLOCKS: Final = (256, 512, 1024, 2048, 4096)
 """One more and one less than these have a block, or a turn of one, with one thread alone, or with all but one: a grid
 of `(n + 1022) / 1024` blocks is short by one at few sizes, and right at all others."""
+_TILES: Final = (32, 64, 128)
+"""Likewise of tiles, where several sizes multiply: one more than some of these, for each size by itself."""
+_MOST_TILES: Final = 4
 _ODD: Final = (3, 5, 7)
 _RESTS: Final = 8
 """Of vectors of up to eight elements."""
@@ -50,6 +53,12 @@ def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes
         sizes = _affordable(problem, wanted, leading, generator)
         if sizes is not None:
             drawn.append(sizes)
+    for leading in names:
+        small = {name: int(generator.integers(1, 9)) for name in names}
+        for tile in _TILES:
+            many = (int(generator.integers(1, _MOST_TILES, endpoint=True)), 1)
+            tried = (_affordable(problem, {**small, leading: tile * some + 1}, leading, generator) for some in many)
+            drawn += [sizes for sizes in tried if sizes is not None][:1]
     return tuple(dict(entry) for entry in {tuple(sizes.items()): sizes for sizes in drawn}.values())
 
 
