@@ -5,14 +5,15 @@ A kernel that is wrong at one such number alone (rows of exactly 256, six elemen
 random sizes. So each size of a problem goes through most of these numbers, drawn so that nobody knows which.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from evaluator.problems.problem import Problem, Sizes
 
-_SETS: Final = 37
-"""Of the 51 numbers of each name. Each costs a full verification of a second some three milliseconds."""
+_SETS: Final = 30
+"""Of the 41 numbers of each name. Each costs a full verification of a second some three milliseconds."""
 _MOST_WORK: Final = 1 << 16
 """Operations and words of memory of one trial: a simulator does it in less than a millisecond."""
 _POWERS: Final = 13
@@ -20,6 +21,8 @@ _POWERS: Final = 13
 _BLOCKS: Final = (256, 512, 1024, 2048, 4096)
 """One more and one less than these have a block, or a turn of one, with one thread alone, or with all but one: a grid
 of `(n + 1022) / 1024` blocks is short by one at few sizes, and right at all others."""
+_ONE_OFF: Final = 8
+"""Of the ten numbers of each name that are one off a block."""
 _TILES: Final = (32, 64, 128)
 """Likewise of tiles, where several sizes multiply: one more than some of these, for each size by itself."""
 _MOST_TILES: Final = 4
@@ -45,34 +48,45 @@ def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes
     names = problem.sizes
     if not names:
         return ()
-    lists = {name: _numbers(generator) for name in names}
-    drawn: list[Sizes] = []
-    for turn in range(_SETS):
-        wanted = {name: lists[name][turn] for name in names}
-        leading = names[turn % len(names)]
-        sizes = _affordable(problem, wanted, leading, generator)
-        if sizes is not None:
-            drawn.append(sizes)
+    drawn = _in_turn(problem, {name: _numbers(generator) for name in names}, _SETS, generator)
+    # What is drawn of the parent later does not hang on how many are one off something.
+    (child,) = generator.spawn(1)
+    one_off = [block + by for block in _BLOCKS for by in (-1, 1)]
+    lists = {name: [int(number) for number in child.permutation(one_off)] for name in names}
+    drawn += _in_turn(problem, lists, _ONE_OFF, child)
     for leading in names:
-        small = {name: int(generator.integers(1, 9)) for name in names}
+        small = {name: int(child.integers(1, 9)) for name in names}
         for tile in _TILES:
-            many = (int(generator.integers(1, _MOST_TILES, endpoint=True)), 1)
-            tried = (_affordable(problem, {**small, leading: tile * some + 1}, leading, generator) for some in many)
+            many = (int(child.integers(1, _MOST_TILES, endpoint=True)), 1)
+            tried = (_affordable(problem, {**small, leading: tile * some + 1}, leading, child) for some in many)
             drawn += [sizes for sizes in tried if sizes is not None][:1]
     return tuple(dict(entry) for entry in {tuple(sizes.items()): sizes for sizes in drawn}.values())
 
 
+def _in_turn(
+    problem: Problem, lists: Mapping[str, list[int]], sets: int, generator: np.random.Generator
+) -> list[Sizes]:
+    """So many sets of sizes, of which each name in its turn keeps its number."""
+    drawn: list[Sizes] = []
+    for turn in range(sets):
+        wanted = {name: numbers[turn] for name, numbers in lists.items()}
+        leading = problem.sizes[turn % len(problem.sizes)]
+        sizes = _affordable(problem, wanted, leading, generator)
+        if sizes is not None:
+            drawn.append(sizes)
+    return drawn
+
+
 def _numbers(generator: np.random.Generator) -> list[int]:
-    """Each power of two, an odd multiple of each, what is one off whole blocks, one number for each rest and for each
-    count of items, in a random order.
+    """Each power of two, an odd multiple of each, one number for each rest and for each count of items, in a random
+    order.
     """
     powers = [1 << power for power in range(_POWERS)]
     multiples = [power * int(generator.choice(_ODD)) for power in powers]
-    one_off = [block + by for block in _BLOCKS for by in (-1, 1)]
     rests = [8 * int(generator.integers(_MOST_GROUPS)) + rest for rest in range(1, _RESTS + 1)]
     threads = [int(generator.choice(_THREADS)) for _ in _ITEMS]
     items = [count * some - int(generator.integers(some)) for count, some in zip(_ITEMS, threads, strict=True)]
-    return [int(number) for number in generator.permutation([*powers, *multiples, *one_off, *rests, *items])]
+    return [int(number) for number in generator.permutation([*powers, *multiples, *rests, *items])]
 
 
 def _affordable(problem: Problem, wanted: Sizes, leading: str, generator: np.random.Generator) -> Sizes | None:
