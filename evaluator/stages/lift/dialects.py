@@ -1,7 +1,7 @@
 """Which dialect a text is in, where nobody says so; and the entry function of host code."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from common.contract import Dialect
@@ -29,7 +29,7 @@ class EntryFunction:
     parameter_names: tuple[str | None, ...]
     """As the text says them; None for one without a name."""
     line: int
-    overloaded: str = ""
+    overloaded: str = field(default="", kw_only=True)
     """The parameters as they stand in the text, where others of this name are there too; for C they are declared."""
 
 

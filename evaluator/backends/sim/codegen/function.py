@@ -13,9 +13,16 @@ from evaluator.backends.sim.codegen.context import Context, ModuleScope
 from evaluator.backends.sim.codegen.control_flow import control_flow
 from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
-from evaluator.backends.sim.codegen.lone_stores import LoneStore, lone_stores
 from evaluator.backends.sim.codegen.lowering.memory import address
-from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, late_loads, passed_accesses, written
+from evaluator.backends.sim.codegen.masks import (
+    LoneStore,
+    SharedBases,
+    lane_masks,
+    late_loads,
+    lone_stores,
+    passed_accesses,
+    written,
+)
 from evaluator.backends.sim.codegen.steps import operations, step_of
 from evaluator.backends.sim.codegen.waiting import gathers, is_reducing_barrier, members_of, parts
 from evaluator.backends.sim.counters import Step

@@ -4,7 +4,7 @@ import pytest
 from duel import HEADER
 
 from evaluator.backends.sim.codegen.control_flow import control_flow
-from evaluator.backends.sim.codegen.lone_stores import lone_stores
+from evaluator.backends.sim.codegen.masks import lone_stores
 from evaluator.backends.sim.ptx.parser import parse_ptx
 
 FIRST = "mov.u32 %s, %tid.x; setp.eq.u32 %p, %s, 0;"
