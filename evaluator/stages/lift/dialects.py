@@ -46,7 +46,8 @@ def entry_function(source: str) -> EntryFunction | None:
         match = (of_c or found)[0]
         others = _is_overloaded(text.code, match) if of_c else False
         parameters = " ".join(match["parameters"].split()) if others else ""
-        return EntryFunction(name, _names(match["parameters"]), text.line(match.start("name")), parameters)
+        line = text.line(match.start("name"))
+        return EntryFunction(name, _names(match["parameters"]), line, overloaded=parameters)
     return None
 
 
