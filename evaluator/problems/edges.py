@@ -47,6 +47,11 @@ def between(least: int, most: int) -> Extent:
     return lambda generator: int(generator.integers(least, most, endpoint=True))
 
 
+def odd(extent: Extent) -> Extent:
+    """What `extent` draws, or one more where that is even."""
+    return lambda generator: extent(generator) | 1
+
+
 def last(most: int) -> Extent:
     """An odd size in the last 64th of what a range admits, or once in four times `most` itself.
 

@@ -1,10 +1,11 @@
-"""Sizes that kernels have cases of their own for: powers of two, odd multiples of them, each rest of a division by 8,
-and so many items for each of a block's threads.
+"""Sizes that kernels have cases of their own for: powers of two and what is one off them, odd multiples of them, each
+rest of a division by 8, and so many items for each of a block's threads.
 
 A kernel that is wrong at one such number alone (rows of exactly 256, six elements left over) hardly meets it in a few
 random sizes. So each size of a problem goes through most of these numbers, drawn so that nobody knows which.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,14 @@ _MOST_WORK: Final = 1 << 16
 """Operations and words of memory of one trial: a simulator does it in less than a millisecond."""
 _POWERS: Final = 13
 """1 to 4,096: blocks, tiles and what one block serves."""
+_BLOCKS: Final = (256, 512, 1024, 2048, 4096)
+"""One more and one less than these have a block, or a turn of one, with one thread alone, or with all but one: a grid
+of `(n + 1022) / 1024` blocks is short by one at few sizes, and right at all others."""
+_ONE_OFF: Final = 8
+"""Of the ten numbers of each name that are one off a block."""
+_TILES: Final = (32, 64, 128)
+"""Likewise of tiles, where several sizes multiply: one more than some of these, for each size by itself."""
+_MOST_TILES: Final = 4
 _ODD: Final = (3, 5, 7)
 _RESTS: Final = 8
 """Of vectors of up to eight elements."""
@@ -39,15 +48,33 @@ def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes
     names = problem.sizes
     if not names:
         return ()
-    lists = {name: _numbers(generator) for name in names}
+    drawn = _in_turn(problem, {name: _numbers(generator) for name in names}, _SETS, generator)
+    # What is drawn of the parent later does not hang on how many are one off something.
+    (child,) = generator.spawn(1)
+    one_off = [block + by for block in _BLOCKS for by in (-1, 1)]
+    lists = {name: [int(number) for number in child.permutation(one_off)] for name in names}
+    drawn += _in_turn(problem, lists, _ONE_OFF, child)
+    for leading in names:
+        small = {name: int(child.integers(1, 9)) for name in names}
+        for tile in _TILES:
+            many = (int(child.integers(1, _MOST_TILES, endpoint=True)), 1)
+            tried = (_affordable(problem, {**small, leading: tile * some + 1}, leading, child) for some in many)
+            drawn += [sizes for sizes in tried if sizes is not None][:1]
+    return tuple(dict(entry) for entry in {tuple(sizes.items()): sizes for sizes in drawn}.values())
+
+
+def _in_turn(
+    problem: Problem, lists: Mapping[str, list[int]], sets: int, generator: np.random.Generator
+) -> list[Sizes]:
+    """So many sets of sizes, of which each name in its turn keeps its number."""
     drawn: list[Sizes] = []
-    for turn in range(_SETS):
-        wanted = {name: lists[name][turn] for name in names}
-        leading = names[turn % len(names)]
+    for turn in range(sets):
+        wanted = {name: numbers[turn] for name, numbers in lists.items()}
+        leading = problem.sizes[turn % len(problem.sizes)]
         sizes = _affordable(problem, wanted, leading, generator)
         if sizes is not None:
             drawn.append(sizes)
-    return tuple(dict(entry) for entry in {tuple(sizes.items()): sizes for sizes in drawn}.values())
+    return drawn
 
 
 def _numbers(generator: np.random.Generator) -> list[int]:

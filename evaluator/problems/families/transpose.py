@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluator.problems.arrays import doubles, elements_of
-from evaluator.problems.edges import BLOCKS_IN_Y, LAST_FLAT, above, between, edge_sizes, reach
+from evaluator.problems.edges import BLOCKS_IN_Y, LAST_FLAT, above, between, edge_sizes, odd, reach
 from evaluator.problems.generators import (
     distribution,
     exact,
@@ -129,6 +129,8 @@ TRANSPOSE: Final = Problem(
         {"rows": above(1 << 12), "cols": between(33, 65)},
         {"rows": between(33, 65), "cols": above(1 << 12)},
         {"rows": above(1 << 11), "cols": above(1 << 11)},
+        # Beyond 2^24 elements, with rows of odd length: where such a row begins, the index may be no float.
+        {"rows": odd(above(1 << 12)), "cols": odd(above(1 << 12))},
     ),
     distributions=_DISTRIBUTIONS,
     mixture=mixture((*_DISTRIBUTIONS, _SPARSE), (_X,), "rows"),

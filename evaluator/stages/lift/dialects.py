@@ -1,7 +1,7 @@
 """Which dialect a text is in, where nobody says so; and the entry function of host code."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from common.contract import Dialect
@@ -14,6 +14,7 @@ _ENTRY: Final = re.compile(
 )
 _LAUNCH: Final = re.compile(r"<<<|\bcudaLaunch(?:Cooperative)?Kernel\w*\s*\(")
 _FOR_C: Final = re.compile(r"\bextern\s*\"[^\"]*\"\s*void\s+(?:" + "|".join(ENTRIES) + r")\s*\(")
+_FOR_C_BEFORE: Final = re.compile(r"\bextern\s*\"[^\"]*\"\s*\Z")
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:\[\s*\]\s*)?(?:=[^,]*)?\Z")
 _UNNAMED: Final = frozenset(
     {"int", "float", "double", "long", "short", "char", "unsigned", "size_t", "bool", "const"}
@@ -28,16 +29,33 @@ class EntryFunction:
     parameter_names: tuple[str | None, ...]
     """As the text says them; None for one without a name."""
     line: int
+    overloaded: str = field(default="", kw_only=True)
+    """The parameters as they stand in the text, where others of this name are there too; for C they are declared."""
 
 
 def entry_function(source: str) -> EntryFunction | None:
-    """The first definition of `solve` or `solution` in a text; None where there is none."""
+    """The definition of `solve` or `solution` in a text; None where there is none. Of several the first that is
+    `extern "C"`, else the first.
+    """
     text = SourceText.read(source)
     for name in ENTRIES:
-        for match in _ENTRY.finditer(text.code):
-            if match["name"] == name:
-                return EntryFunction(name, _names(match["parameters"]), text.line(match.start("name")))
+        found = [match for match in _ENTRY.finditer(text.code) if match["name"] == name]
+        if not found:
+            continue
+        of_c = [match for match in found if _FOR_C_BEFORE.search(text.code[: match.start()])]
+        match = (of_c or found)[0]
+        others = _is_overloaded(text.code, match) if of_c else False
+        parameters = " ".join(match["parameters"].split()) if others else ""
+        line = text.line(match.start("name"))
+        return EntryFunction(name, _names(match["parameters"]), line, overloaded=parameters)
     return None
+
+
+def _is_overloaded(code: str, entry: re.Match[str]) -> bool:
+    """Whether its name alone may not say which function it is: others have it, or it is not at the top."""
+    many = sum(match["name"] == entry["name"] for match in _ENTRY.finditer(code)) > 1
+    before = code[: entry.start()]
+    return many or before.count("{") != before.count("}")
 
 
 def is_solve(source: str) -> bool:

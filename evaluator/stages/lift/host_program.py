@@ -76,7 +76,12 @@ def headers_of_entry(source: str) -> dict[str, bytes]:
 def form_of_entry(source: str, entry: EntryFunction) -> HostForm:
     """Of a file with an entry function that gets pointers."""
     files = {_CALLER: _file(_CALLER), **headers_of_entry(source)}
-    beside = Beside(f'{source}\n#include "{_CALLER}"\n', files, (f"-DENTRY_OF_ASSAY={entry.name}",))
+    name, declared = entry.name, ""
+    if entry.overloaded:
+        # Found by the types of its parameters; what is declared for C is one function, in whatever namespace.
+        name, taken = f"{entry.name}_of_assay", re.sub(r"=[^,]*", "", entry.overloaded)
+        declared = f'\nextern "C" void {entry.name}({taken});\nstatic void (&{name})({taken}) = ::{entry.name};\n'
+    beside = Beside(f'{source}\n{declared}#include "{_CALLER}"\n', files, (f"-DENTRY_OF_ASSAY={name}",))
     return HostForm(beside, ("entry",), {}, HostSignature, entry.name)
 
 

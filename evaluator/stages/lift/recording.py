@@ -203,6 +203,7 @@ Reason = Literal[
     "no_event",
     "reset",
     "too_many_orders",
+    "too_many_rows",
     "too_many_steps",
     "too_many_buffers",
     "too_large_buffer",
@@ -305,6 +306,13 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
                 Status.UNSUPPORTED,
                 f"The host code copies {number} bytes of its own to the device: a plan may bring 65536.",
                 f"Compute tables in a kernel. {unsupported}",
+            )
+        case "too_many_rows":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"The host code calls {name} for {number} rows, each of which is a step of a plan, and a plan has no "
+                "more than 4096.",
+                f"Leave no gaps between the rows, which makes one step of all, or use a kernel. {unsupported}",
             )
         case "too_many_steps" | "too_many_orders" | "too_many_buffers":
             what = _COUNTED[refusal.why]

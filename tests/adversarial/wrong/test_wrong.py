@@ -39,6 +39,7 @@ BY_CHANCE = {
     "row_sum_six_items",
     "scalar_multiply_rest_of_six",
     "softmax_row_of_exactly_256",
+    "vector_add_one_block_short",
     "vector_add_rest_of_exactly_512",
 }
 

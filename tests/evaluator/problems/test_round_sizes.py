@@ -29,8 +29,13 @@ def test_a_problem_without_sizes_has_none():
     [
         ("vector_add", "n", lambda n: n % 1024 == 512, 0.8),
         ("vector_add", "n", lambda n: n == 256, 0.6),
+        ("vector_add", "n", lambda n: n > 1024 and n % 1024 == 1, 0.95),
+        ("reduce_sum", "n", lambda n: n % 256 == 255, 0.95),
         ("scalar_multiply", "n", lambda n: n % 8 == 6, 0.8),
         ("softmax", "cols", lambda n: n == 256, 0.4),
+        ("attention", "seq", lambda n: n > 64 and n % 64 == 1, 1),
+        ("conv2d", "width", lambda n: n > 32 and n % 32 == 1, 1),
+        ("softmax", "cols", lambda n: n > 1024 and n % 1024 == 1, 0.7),
         ("row_sum", "cols", lambda n: -(-n // 1024) == 6, 0.25),
         ("matmul", "k", lambda n: n % 64 == 32, 0.4),
     ],

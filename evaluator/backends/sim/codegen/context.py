@@ -135,6 +135,8 @@ class Context:
         self.shared_bytes = module.shared_sizes(function)
         self.bases: Bases | None = None
         """Known once the flow of the function is."""
+        self.used: str | None = None
+        """The lanes that use what the present load loads, where these are not all."""
         self.parameters, _ = parameter_layout(function) if function.is_entry else ({}, 0)
         self.slots: dict[str, tuple[str, int]] = {}
         """Call parameters: name to (C++ pointer, stride)."""

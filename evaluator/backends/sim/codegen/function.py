@@ -14,7 +14,15 @@ from evaluator.backends.sim.codegen.control_flow import control_flow
 from evaluator.backends.sim.codegen.instructions import entry_of, lowered
 from evaluator.backends.sim.codegen.layout import signature
 from evaluator.backends.sim.codegen.lowering.memory import address
-from evaluator.backends.sim.codegen.masks import SharedBases, lane_masks, late_loads, passed_accesses
+from evaluator.backends.sim.codegen.masks import (
+    LoneStore,
+    SharedBases,
+    lane_masks,
+    late_loads,
+    lone_stores,
+    passed_accesses,
+    written,
+)
 from evaluator.backends.sim.codegen.steps import operations, step_of
 from evaluator.backends.sim.codegen.waiting import gathers, is_reducing_barrier, members_of, parts
 from evaluator.backends.sim.counters import Step
@@ -46,6 +54,8 @@ class FunctionText:
         self.waited_for = set(range(len(self.flow.blocks))) if self.flow.apart else _waited_for(self.flow)
         self.context = Context(module, function, self.flow, lane_masks(self.flow), self.waited_for)
         self.context.bases = SharedBases(self.flow, self.context.shared)
+        self.lone_stores = lone_stores(self.flow)
+        self._uses = 0
 
     def text(self) -> str:
         c = self.context
@@ -154,12 +164,39 @@ class FunctionText:
         yield "}"
         c.mask = "m"
 
+    def _lanes_that_use(self, lone: LoneStore, load: Instruction) -> Iterator[str]:
+        """Have the context know the lanes that use what is loaded; a guard that comes later is worked out ahead."""
+        c = self.context
+        if not lone.guard:
+            c.used = c.guard(lone.store)
+            return
+        registers, names = c.registers, {name for i in lone.guard for name in written(i)}
+        ahead = {name: (f"ahead_{registers[name][0]}", registers[name][1]) for name in names}
+        self._uses += 1
+        used = f"used{self._uses}"
+        yield f"u32 {used}; {{"
+        try:
+            c.registers = {**registers, **ahead}
+            for text, width in ahead.values():
+                kind = "u32" if width == 1 else "U64" if width == 64 else "U32"
+                yield f"{kind} {text} = {'0' if width == 1 else 'all64(0)' if width == 64 else 'all32(0)'};"
+            for i in lone.guard:
+                c.instruction = i
+                yield from _guarded(c)
+            yield f"{used} = {c.guard(lone.store)}; }}"
+        finally:
+            c.registers, c.instruction = registers, load
+        c.used = used
+
     def _instruction(self, i: Instruction) -> list[str]:
         c = self.context
         c.instruction = i
         first_site, guard = self.module.site_count, None
         try:
-            lines = list(_guarded(c))
+            before: list[str] = []
+            if (lone := self.lone_stores.get(id(i))) is not None:
+                before = list(self._lanes_that_use(lone, i))
+            lines = [*before, *_guarded(c)]
             if i.guard is not None and operations(i)[1]:
                 guard = self.module.guard()
                 # Before the instruction, which may write its own guard.
@@ -167,6 +204,8 @@ class FunctionText:
         except _MALFORMED as error:
             # ptxas lets no such instruction pass; whatever did is still the submission's, and named.
             raise c.unsupported("in this form") from error
+        finally:
+            c.used = None
         self.module.note(step_of(i, range(first_site, self.module.site_count), guard))
         return lines
 

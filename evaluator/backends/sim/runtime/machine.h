@@ -190,7 +190,9 @@ template <int BYTES> struct Element {
 template <> struct Element<8> {
     typedef U64 T;
 };
-template <int BYTES, int PARTS> void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out);
+// `used`: the lanes that go on to use what they load.
+template <int BYTES, int PARTS>
+void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out, u32 used = ~0u);
 template <int BYTES, int PARTS>
 void store(Warp &w, u32 mask, const U64 &address, Site &site, const typename Element<BYTES>::T *in);
 

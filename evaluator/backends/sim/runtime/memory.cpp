@@ -136,7 +136,8 @@ INLINE bool covered(const Site &site, u64 first, u64 last, u64 align) {
     return first - site.low < site.count && last - site.low < site.count && !(first & (align - 1));
 }
 
-template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out) {
+template <int BYTES, int PARTS>
+NOINLINE void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out, u32 used) {
     typedef typename Item<BYTES>::T item;
     typedef typename Element<BYTES>::T pack;
     constexpr int SIZE = BYTES * PARTS, WIDTH = BYTES == 8 ? 8 : 4;
@@ -169,7 +170,7 @@ template <int BYTES, int PARTS> NOINLINE void load(Warp &w, u32 mask, const U64 
     }
     check(w, mask, address, site, SIZE, false);
     A64 a = spread(address);
-    if (__builtin_expect(WATCHING, 0)) watch_load(w, mask, a, site, SIZE);
+    if (__builtin_expect(WATCHING, 0)) watch_load(w, mask & used, a, site, SIZE);
     if (__builtin_expect(WEAK, 0)) {
         alignas(32) u8 seen[LANES][32] = {};
         weak_load(w, mask, a, site, SIZE, seen);
@@ -229,7 +230,7 @@ NOINLINE void store(Warp &w, u32 mask, const U64 &address, Site &site, const typ
 }
 
 #define INSTANCES(BYTES, PARTS)                                                                                        \
-    template void load<BYTES, PARTS>(Warp &, u32, const U64 &, Site &, typename Element<BYTES>::T *);                  \
+    template void load<BYTES, PARTS>(Warp &, u32, const U64 &, Site &, typename Element<BYTES>::T *, u32);                \
     template void store<BYTES, PARTS>(Warp &, u32, const U64 &, Site &, const typename Element<BYTES>::T *);
 INSTANCES(1, 1) INSTANCES(1, 2) INSTANCES(1, 4) INSTANCES(2, 1) INSTANCES(2, 2) INSTANCES(2, 4)
 INSTANCES(4, 1) INSTANCES(4, 2) INSTANCES(4, 4) INSTANCES(4, 8) INSTANCES(8, 1) INSTANCES(8, 2) INSTANCES(8, 4)

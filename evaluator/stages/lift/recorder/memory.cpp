@@ -76,9 +76,15 @@ cudaError_t copy(void *target, const void *source, size_t bytes, cudaMemcpyKind 
     return cudaSuccess;
 }
 
+// Each row is a step of its own.
+void count_rows(size_t height, const char *call) {
+    if (height + recorder().step_count > MAX_STEPS) refuse("too_many_rows", call, (long long)height);
+}
+
 cudaError_t copy_rows(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width, size_t height,
                       cudaMemcpyKind kind, cudaStream_t stream, const char *call) {
     if (target_pitch == width && source_pitch == width) return copy(target, source, width * height, kind, stream, call);
+    count_rows(height, call);
     for (size_t row = 0; row < height; row++)
         copy((char *)target + row * target_pitch, (const char *)source + row * source_pitch, width, kind, stream, call);
     return cudaSuccess;
@@ -110,6 +116,7 @@ std::string byte_of(int value) {
 
 cudaError_t fill_rows(void *target, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream, const char *call) {
     if (pitch == width) width *= height, height = 1;
+    count_rows(height, call);
     for (size_t row = 0; row < height; row++) fill((char *)target + row * pitch, byte_of(value), width, stream, call);
     return cudaSuccess;
 }

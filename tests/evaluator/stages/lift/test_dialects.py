@@ -51,6 +51,14 @@ def test_the_names_of_parameters_are_read_where_there_are_some():
     assert entry_function(KERNEL) is None
 
 
+def test_of_several_functions_of_the_name_the_one_for_c_is_called():
+    other = "template <typename T> void solve(T* x, size_t count, int) { }\n"
+    found = entry_function(f"{KERNEL}{other}{SOLVE}")
+    assert (found.parameter_names, found.line, found.overloaded) == (("x", "n"), 3, "float* x, int n")
+    assert entry_function(f"namespace mine {{\n{SOLVE}}}\n").overloaded == "float* x, int n"
+    assert not entry_function(f"namespace mine {{ int k; }}\n{SOLVE}").overloaded
+
+
 @pytest.mark.parametrize(
     ("source", "libraries"),
     [

@@ -139,7 +139,8 @@ def _load(c: Context, i: Instruction) -> Iterator[str]:
         return
     kind = "U64" if size == 8 else "U32"
     place = address(c, i, source)
-    yield f"{_point(i)}{kind} t[{parts}]; load<{size}, {parts}>(w, {c.mask}, {place}, {_site(c, i)}, t);"
+    used = "" if c.used is None else f", {c.used}"
+    yield f"{_point(i)}{kind} t[{parts}]; load<{size}, {parts}>(w, {c.mask}, {place}, {_site(c, i)}, t{used});"
     for n, register in enumerate(registers):
         yield c.set(register, _loaded(c, f"t[{n}]", i.type, register))
 
