@@ -402,6 +402,7 @@ class _Frame:
                 return triple["xyz".index(name[-1])]
         return {
             "%laneid": lane, "%warpid": self.thread.number // 32, "%nwarpid": len(block.warps),
+            "%smid": 0, "%nsmid": 1,
             "%lanemask_eq": 1 << lane, "%lanemask_lt": (1 << lane) - 1, "%lanemask_le": (2 << lane) - 1,
             "%lanemask_gt": -(2 << lane), "%lanemask_ge": -(1 << lane),
             "%globaltimer": self.machine.steps, "%clock64": self.machine.steps,

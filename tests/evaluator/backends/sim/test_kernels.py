@@ -18,7 +18,10 @@ from evaluator.stages.launch.checked_plan import SizedPlan
 
 TOO_LONG = {"histogram_reduce_add", "reduce_sum_grid_sync"}
 """Millions of instructions at any size."""
-CORPUS = sorted(p for p in (Path(__file__).parents[3] / "kernels").glob("*.cu") if p.stem not in TOO_LONG)
+TOGETHER_BY_CHANCE = {"histogram_aggregated_by_blog", "histogram_coalesced_leader"}
+"""Ask who is active together in a loop: in the interpreter lanes of several rounds are, as PTX allows."""
+LEFT_OUT = TOO_LONG | TOGETHER_BY_CHANCE
+CORPUS = sorted(p for p in (Path(__file__).parents[3] / "kernels").glob("*.cu") if p.stem not in LEFT_OUT)
 OURS = [(problem, kind) for problem in problems() for kind in ("naive", "fast")]
 SIZES = {
     "n": 77, "rows": 3, "cols": 37, "m": 5, "k": 19, "batch": 1, "in_channels": 2, "out_channels": 2, "height": 5,
