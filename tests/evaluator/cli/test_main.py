@@ -208,6 +208,12 @@ def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):
         assert raw not in ended.stderr
 
 
+def test_an_architecture_that_is_none_is_told_what_one_looks_like(run):
+    ended = run("grade", "-", "--problem", "relu", "--arch", "80", input=NAIVE)
+    assert ended.exit_code == EXIT_USAGE
+    assert "arch is '80': it must be an architecture such as sm_80 or sm_90a." in " ".join(ended.stderr.split())
+
+
 def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):
     ended = run("problems", "\x1b[31m" + "v" * 100_000)
     assert ended.exit_code == EXIT_USAGE
