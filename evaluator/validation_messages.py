@@ -73,6 +73,12 @@ _WORDS = {
     "json_invalid": "is not JSON: {error}",
     "value_error": "is wrong: {error}",
 }
+_FORMS: Final = {
+    r"^sm_[0-9]{2,3}a?$": "must be an architecture such as sm_80 or sm_90a",
+    r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}$": "must be a file's name alone, of at most 100 letters, digits and _.+-",
+    r"^[\x21-\x7e]{1,200}$": "must have 1 to 200 printable ASCII characters, and no blank",
+}
+"""What a pattern that callers meet asks for: of `arch`, of a reference's `name`, of `Idempotency-Key`."""
 
 
 def _in_words(one: dict[str, Any]) -> str:
@@ -80,7 +86,9 @@ def _in_words(one: dict[str, Any]) -> str:
     if "tag" in context:
         context = {**context, "tag": _short(context["tag"])}
     if kind == "string_pattern_mismatch":
-        return f"is {_short(str(one['input']))!r}, which cannot be a name or a value here"
+        form = _FORMS.get(context.get("pattern", ""))
+        said = f": it {form}" if form else ", which cannot be a name or a value here"
+        return f"is {_short(str(one['input']))!r}{said}"
     return _WORDS[kind].format(**context) if kind in _WORDS else f"is wrong: {one['msg']}"
 
 

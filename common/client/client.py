@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -220,7 +221,7 @@ class AsyncClient:
 
     async def drop(self, evaluation_id: str) -> None:
         """Cancel this evaluation: what is running is stopped. Raises NoVerdictError."""
-        await self._service.retry(lambda: self._service.ask("DELETE", f"/evaluations/{evaluation_id}", {}))
+        await self._service.retry(lambda: self._service.ask("DELETE", _path(evaluation_id), {}))
 
     async def _post(self, trip: _Trip, watched: bool = False) -> Evaluation:
         def hold_on() -> Coroutine[Any, Any, Evaluation | TransientFailure]:
@@ -260,7 +261,7 @@ class AsyncClient:
     async def _look(self, evaluation_id: str, wait_s: float) -> Evaluation:
         async def attempt() -> Evaluation | TransientFailure:
             nonlocal wait_s
-            answer = await self._service.ask("GET", f"/evaluations/{evaluation_id}", {"Prefer": _prefer(wait_s)})
+            answer = await self._service.ask("GET", _path(evaluation_id), {"Prefer": _prefer(wait_s)})
             wait_s = 0.0  # after trouble: that it is still there is a useful answer too
             return answer if isinstance(answer, TransientFailure) else _read(answer)
 
@@ -467,6 +468,11 @@ async def _in_order(
 
 def _prefer(wait_s: float) -> str:
     return f"wait={max(round(wait_s), 0)}"
+
+
+def _path(evaluation_id: str) -> str:
+    # An id may come from anywhere: it is one segment of a path, whatever it holds.
+    return f"/evaluations/{quote(evaluation_id, safe='')}"
 
 
 def _read(body: bytes) -> Evaluation | TransientFailure:

@@ -32,6 +32,7 @@ _HASTY_S = 30.0
 _LOG = logging.getLogger("assay.client")
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 T = TypeVar("T")
+_LOOK_THERE = "Look whether `assay serve` runs there and /readyz answers, then send the submission again."
 
 
 class NoVerdictError(Exception):
@@ -63,6 +64,8 @@ class TransientFailure:
     said: str
     status_code: int | None = None
     retry_after_s: float | None = None
+    remedy: str | None = None
+    """What the service says to do."""
 
     @property
     def busy(self) -> bool:
@@ -120,7 +123,7 @@ class Connection:
                     raise ServiceError(
                         f"The service at {self.url} gave no useful answer in {_times(tries)} and {waited_s:.0f} s; "
                         f"the last failure: {trouble.said}.",
-                        "Look whether `assay serve` runs there and /readyz answers, then send the submission again.",
+                        trouble.remedy or _LOOK_THERE,
                     )
                 if (
                     self._announces
@@ -163,9 +166,8 @@ class Connection:
             return bytes(answer)
         said, remedy = _complaint(bytes(answer), response)
         if response.status_code in _AGAIN:
-            return TransientFailure(
-                f"it answered {said}", response.status_code, _seconds(response.headers.get("retry-after"))
-            )
+            retry_after_s = _seconds(response.headers.get("retry-after"))
+            return TransientFailure(f"it answered {said}", response.status_code, retry_after_s, remedy)
         if response.status_code == 401:
             remedy = "Set ASSAY_KEY to a key that is valid there."
         raise RequestRefusedError(f"The service at {self.url} answered {said}.", remedy, response.status_code)

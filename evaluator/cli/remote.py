@@ -21,6 +21,7 @@ _PATIENCE_S = 5.0
 _LOYALTY_S = 120.0
 """How long it may be away afterwards: it restarts, and the verdict is on its way."""
 _OF_KEYS = "Set ASSAY_KEY, or give --key. The service's operator makes keys, with `assay keys add NAME`."
+_TO_READ = "Set ASSAY_KEY, or give --server-key: the key that asked for the evaluation, or an admin's."
 
 
 _START_S: Final = 60.0
@@ -101,7 +102,7 @@ def evaluation(server: str, key: str | None, evaluation_id: str) -> Evaluation:
     except ValueError as error:
         raise UsageError(f"{error}.") from error
     except RequestRefusedError as error:
-        raise UsageError(str(error), error.remedy) from error
+        raise UsageError(str(error), _TO_READ if error.status_code == 401 else error.remedy) from error
     except ServiceError as fault:
         raise InfrastructureError(str(fault), fault.remedy) from fault
 

@@ -17,6 +17,7 @@ from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.progress import ProgressCallback
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.problem import Problem
+from evaluator.report.terminal import named_as
 from evaluator.seed import Seed
 
 Kind: TypeAlias = Literal["same", "changed", "removed", "added"]
@@ -133,8 +134,8 @@ def compare(before: Graded, after: Graded) -> Difference:
     comparable = evidence_a is not None and evidence_b is not None and evidence_a.sizes == evidence_b.sizes
     return Difference(
         problem=a.problem,
-        before=ComparedVersion(name_a, a.status, _said(a)),
-        after=ComparedVersion(name_b, b.status, _said(b)),
+        before=ComparedVersion(name_a, a.status, named_as(_said(a), name_a)),
+        after=ComparedVersion(name_b, b.status, named_as(_said(b), name_b)),
         counted_at=evidence_a.sizes if evidence_a is not None and comparable else None,
         quantities=tuple(
             Quantity(name, unit_a if one is not None else unit_b, one, other, better)

@@ -87,7 +87,7 @@ class SmallService:
             key = headers["idempotency-key"]
             if key not in self.ids:
                 if self.under_way(now) >= self.places:
-                    return 429, {"retry-after": "1"}, b'{"title": "Too many at once"}'
+                    return 429, {"retry-after": "1"}, b'{"title": "Too many at once", "remedy": "Send fewer."}'
                 self.ids[key] = f"ev_{len(self.ids)}_{key[:6]}"
                 if self.forgets:
                     self.forgets -= 1

@@ -244,6 +244,17 @@ def test_a_refusal_is_final_and_tells_what_to_do():
         assert client.evaluate(submission("a")) == verdict_of("a")
         with pytest.raises(RequestRefusedError, match="404"):
             client.get("ev_of_nobody")
+        with pytest.raises(RequestRefusedError, match="404"):  # an id is no way to another path
+            client.get(f"x/../{next(iter(service.submissions))}")
+
+
+def test_where_patience_ends_the_remedy_is_that_of_the_service(hasty):
+    with (
+        away(SmallService(places=0), patience_s=0.3) as client,
+        pytest.raises(ServiceError, match=r"it answered 429 .*Too many at once") as caught,
+    ):
+        client.evaluate(submission("a"))
+    assert caught.value.remedy == "Send fewer."
 
 
 def test_our_own_fault_is_an_exception_and_never_a_verdict():

@@ -36,6 +36,8 @@ __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"
 _STATEMENT_ENDS = re.compile("[;{}]")
 _TEMPLATE = re.compile(r"\btemplate\s*<")
 _TEMPLATED_KERNEL = re.compile(r">(?:[\w\s]*\s)?__global__")
+_LIBRARY: Final = re.compile(r"(?:void )?(?:cub::CUB_|thrust::THRUST_)")
+"""How the kernels of CUB and Thrust begin: both put all they have into a namespace that names version and target."""
 _INFERRED_BLOCK: Final = 256
 _SHOWN: Final = 8
 _MOST_SHOWN: Final = 80
@@ -163,15 +165,17 @@ def _plan(
             "The submission has a launch plan and also `// assay:` directives in its source.",
             "Keep one of the two: nothing says which should win.",
         )
-    if not program.entries:
-        raise _no_kernel(source)
     plan = json_plan or directives
+    # A plan may name any kernel; without one a library's do not count, since headers alone bring them along.
+    entries = program.entries if plan else _own(program.entries)
+    if not entries:
+        raise _no_kernel(source)
     plan_source: PlanSource = "json" if json_plan else "directives"
     binding = comment = ""
     if plan is None:
         comment = _unmarked(source)
         try:
-            plan, binding = _infer(problem, program.entries)
+            plan, binding = _infer(problem, entries)
         except PlanRefusedError as refused:
             raise PlanRefusedError(refused.ruling.message, f"{comment}{refused.ruling.hint}") from None
         plan_source = "inferred"
@@ -230,6 +234,11 @@ def _no_kernel(source: str) -> PlanRefusedError:
         )
     hint = "Write a kernel with `__global__ void name(…)`; a `static` one that nothing launches is dropped by nvcc."
     return PlanRefusedError("There is no `__global__` function in the source.", hint)
+
+
+def _own(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Without the kernels of CUDA's libraries, such as the empty one that `#include <cub/cub.cuh>` brings along."""
+    return tuple(entry for entry in entries if not _LIBRARY.match(entry.name))
 
 
 def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]:

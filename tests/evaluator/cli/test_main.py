@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from common.client import Client, RequestRefusedError
 from common.contract import ProblemFace, Status, Verdict
 from evaluator.cli import arguments, demo, main, remote, service
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_USAGE
@@ -206,6 +207,22 @@ def test_a_wrong_plan_is_told_in_plain_words(run, tmp_path):
     assert "steps[1] has a kind 'x', and it must be one of" in ended.stderr
     for raw in ("constrained", "String should", "pattern", "Input"):
         assert raw not in ended.stderr
+
+
+def test_where_a_service_wants_a_key_verify_names_its_own_option(run, monkeypatch):
+    def refuse(client, evaluation_id):
+        raise RequestRefusedError("401", "Set ASSAY_KEY to a key that is valid there.", 401)
+
+    monkeypatch.setattr(Client, "get", refuse)
+    ended = run("verify", "http://127.0.0.1:9/evaluations/ev_pJ2dq0Nf3mVt1yRkWz8sLA")
+    assert ended.exit_code == EXIT_USAGE
+    assert "--server-key" in ended.stderr
+
+
+def test_an_architecture_that_is_none_is_told_what_one_looks_like(run):
+    ended = run("grade", "-", "--problem", "relu", "--arch", "80", input=NAIVE)
+    assert ended.exit_code == EXIT_USAGE
+    assert "arch is '80': it must be an architecture such as sm_80 or sm_90a." in " ".join(ended.stderr.split())
 
 
 def test_control_characters_and_endless_names_do_not_reach_the_terminal(run):

@@ -163,6 +163,12 @@ def test_the_command_compares_a_wrong_one_with_a_right_one(run, tmp_path):
     assert "Not counted line by line" in (tmp_path / "out.html").read_text()
 
 
+def test_a_compilers_message_names_the_version_that_it_is_about(run, tmp_path):
+    (tmp_path / "broken.cu").write_text("// problem: transpose\nhello\n")
+    told = json.loads(run("broken.cu", "none.cu", "--problem", "transpose", "--json").output)
+    assert told["before"]["message"].startswith("broken.cu:2: ")
+
+
 def test_the_problem_of_both_is_looked_up_once(run, monkeypatch):
     looked_up = []
 

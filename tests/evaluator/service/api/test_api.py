@@ -169,6 +169,8 @@ def test_the_same_idempotency_key_is_the_same_evaluation(here, http):
     assert len(here.announced) == 1
     other = post(http, submission(problem="saxpy"), **{"Idempotency-Key": "k-1"})
     refused(other, 422, "idempotency-clash")
+    long = refused(post(http, **{"Idempotency-Key": "k" * 201}), 422, "invalid-request")
+    assert "it must have 1 to 200 printable ASCII characters" in long["detail"]
 
 
 def test_dropping_cancels_what_waits_and_tells_those_who_wait(here, http):

@@ -129,6 +129,13 @@ def test_no_kernel_and_two_kernels():
     assert "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(c)" in ruling.hint
 
 
+def test_the_kernel_that_a_header_of_cub_brings_along_does_not_count():
+    empty = entry("void cub::CUB_300001_SM_800::detail::EmptyKernel<void>()")
+    assert plan("", (empty, ADD)).checked_plan.binding == "a, b, c, n bound by name"
+    refused(plan("", (ADD, empty, entry("k", "float* c"))).ruling, "2 kernels (add, k)")
+    refused(plan("", (empty,)).ruling, "no `__global__` function in the source")
+
+
 @pytest.mark.parametrize("entries", [(), (ADD,)])
 def test_a_source_that_says_template_a_hundred_thousand_times_is_read_once(entries):
     source = "// assay: launch scale grid=(1) block=(1) args=(c)\n//" + "template <class T> " * 50_000
