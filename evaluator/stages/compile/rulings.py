@@ -16,7 +16,7 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import Ruling
 from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
-from evaluator.stages.compile.template_kernels import template_kernels
+from evaluator.stages.screen.template_kernels import template_kernels
 
 MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256

@@ -8,7 +8,7 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem, Tensor
 from evaluator.stages.launch.arguments import takes_number
 
-__all__ = ["INFERRED_BLOCK", "arguments_by_kind", "elements_of", "launch_to_try"]
+__all__ = ["INFERRED_BLOCK", "arguments_by_kind", "count_of", "launch_to_try", "shared_to_try"]
 
 INFERRED_BLOCK: Final = 256
 _COUNT = re.compile(r"n|.*(?:total|size|num|count|len|elem).*", re.IGNORECASE)
@@ -20,7 +20,7 @@ _TOGETHER = re.compile(r"\b(?:bar|barrier|shfl)\.|\.shared\b")
 """What threads do that work on something together: which blocks and threads there are changes the answer."""
 
 
-def elements_of(tensor: Tensor) -> str:
+def count_of(tensor: Tensor) -> str:
     """The number of elements, as an expression."""
     return " * ".join(_factor(extent) for extent in tensor.shape)
 
@@ -56,7 +56,7 @@ def arguments_by_kind(problem: Problem, entry: Entry) -> tuple[str, ...]:
     _pair([index for index, number, _ in numbers if number is not None and number.is_float], scalars, chosen)
     integers = [(index, one) for index, number, one in numbers if number is not None and not number.is_float]
     if len(integers) == 1 and len(sizes) == len(problem.sizes) > 1 and _COUNT.fullmatch(integers[0][1].name):
-        chosen[integers[0][0]] = elements_of(max(problem.outputs, key=lambda one: len(one.shape)))
+        chosen[integers[0][0]] = count_of(max(problem.outputs, key=lambda one: len(one.shape)))
     _pair([index for index, _ in integers], sizes, chosen)
     return tuple(chosen.get(index, parameter.name) for index, parameter in enumerate(entry.parameters))
 
@@ -89,6 +89,11 @@ def _pair(indices: Sequence[int], names: Sequence[str], chosen: dict[int, str]) 
         chosen.update(zip(indices, names, strict=True))
 
 
+def shared_to_try(ptx: str) -> str:
+    """Bytes of dynamic shared memory, as an expression: a word for each thread, where a kernel declares some."""
+    return f"{INFERRED_BLOCK} * 4" if ".extern .shared" in ptx else "0"
+
+
 def launch_to_try(problem: Problem, ptx: str, source: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     """Why a kernel may need another launch than one thread for each element, in words, and a grid and block for it.
 
@@ -102,7 +107,7 @@ def launch_to_try(problem: Problem, ptx: str, source: str) -> tuple[str, tuple[s
         tile = found[1] if found else _USUAL_TILE
         *outer, across = output.shape
         if not outer:
-            return why, (f"ceil_div({elements_of(output)}, {INFERRED_BLOCK})",), ("32", "8")
+            return why, (f"ceil_div({count_of(output)}, {INFERRED_BLOCK})",), ("32", "8")
         *outer, down = outer
         planes = (" * ".join(map(_factor, outer)),) if outer else ()
         return why, (f"ceil_div({across}, {tile})", f"ceil_div({down}, {tile})", *planes), (tile, tile)

@@ -18,7 +18,6 @@ from evaluator.errors import Ruling
 from evaluator.problems.problem import C_TYPES, Problem
 from evaluator.stages.compile.kernel_entries import launch_bounds, module_variables
 from evaluator.stages.compile.kernel_names import listed, matching, nearest, shortest
-from evaluator.stages.compile.template_kernels import template_kernels
 from evaluator.stages.launch.arguments import pointer_misfit, takes_number
 from evaluator.stages.launch.calls import Call
 from evaluator.stages.launch.checked_plan import (
@@ -29,9 +28,16 @@ from evaluator.stages.launch.checked_plan import (
     SizedPlan,
     packed,
 )
-from evaluator.stages.launch.inference import INFERRED_BLOCK, arguments_by_kind, elements_of, launch_to_try
+from evaluator.stages.launch.inference import (
+    INFERRED_BLOCK,
+    arguments_by_kind,
+    count_of,
+    launch_to_try,
+    shared_to_try,
+)
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlan, RecordedPlans
 from evaluator.stages.launch.scope import Scope
+from evaluator.stages.screen.template_kernels import template_kernels
 
 __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
 
@@ -254,7 +260,7 @@ def _guess(
     problem: Problem, entry: Entry, entries: Sequence[Entry], arguments: tuple[str, ...] | None = None
 ) -> LaunchPlan:
     """One launch of `entry` with `arguments`, or likely ones; a thread for each element of the largest output."""
-    counts = dict.fromkeys(map(elements_of, problem.outputs))
+    counts = dict.fromkeys(map(count_of, problem.outputs))
     largest = f"max({', '.join(counts)})" if len(counts) > 1 else next(iter(counts))
     grid = (f"ceil_div({largest}, {INFERRED_BLOCK})",)
     return _one_launch(entry, entries, arguments or _arguments(problem, entry, entries), grid, (str(INFERRED_BLOCK),))
@@ -266,8 +272,11 @@ def _one_launch(
     arguments: tuple[str, ...],
     grid: tuple[str, ...],
     block: tuple[str, ...],
+    shared: str = "0",
 ) -> LaunchPlan:
     launch = {"kind": "launch", "kernel": shortest(entry, entries), "grid": grid, "block": block, "args": arguments}
+    if shared != "0":
+        launch["shared_bytes"] = shared
     try:
         return LaunchPlan.model_validate({"steps": (launch,)})
     except ValueError:
@@ -291,14 +300,19 @@ def _shape(plan: LaunchPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _about_inferred(problem: Problem, plan: LaunchPlan, program: Program, source: str) -> str:
     """What to say of an inferred plan where an answer was wrong, if the kernel may need another; else nothing."""
-    found = launch_to_try(problem, program.ptx, source)
-    if found is None:
-        return ""
-    why, grid, block = found
     (entry,) = program.entries
-    was, of = _shape(plan)
+    (given,) = (step for step in plan.steps if isinstance(step, Launch))
     # By kind, which is by order or by name where that fits, and has sizes by their names.
-    likely = as_directives(_one_launch(entry, program.entries, arguments_by_kind(problem, entry), grid, block))
+    arguments = arguments_by_kind(problem, entry)
+    was, of = _shape(plan)
+    found = launch_to_try(problem, program.ptx, source)
+    if found is None and arguments == given.args:
+        return ""
+    why, grid, block = found or ("", was, of)
+    shared = shared_to_try(program.ptx)
+    likely = as_directives(_one_launch(entry, program.entries, arguments, grid, block, shared))
+    if found is None:
+        return f"There is no launch plan: parameters were bound by order. To go by their names, add\n{likely}"
     launched = f"There is no launch plan, so it was launched with grid=({', '.join(was)}) block=({', '.join(of)})"
     if why:
         return f"The kernel reads {why}. {launched}, where they are 0. Say how to launch it, for example\n{likely}"
@@ -325,10 +339,10 @@ def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | Non
     return None
 
 
-def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
+def _to_replace(problem: Problem, entries: Sequence[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
     names = [name for entry in entries for name in _arguments(problem, entry, entries)]
-    known = (*problem.parameter_names, *map(elements_of, problem.outputs))
+    known = (*problem.parameter_names, *map(count_of, problem.outputs))
     unknown = [name for name in dict.fromkeys(names) if name not in known]
     if unknown:
         own = ", ".join(unknown)

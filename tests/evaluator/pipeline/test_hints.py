@@ -170,6 +170,21 @@ WITHOUT_A_LINE = {
         "  int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= M) return; float s = 0;\n"
         "  for (int j = 0; j < K; j++) s += mat[(size_t)r * K + j] * vec[j]; out[r] = s; }",
     ),
+    "sizes by name, and bound by order": (
+        "linear_gelu",
+        "__global__ void k(const float* in, const float* w, const float* b, float* out, int M, int K, int N) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x, c = i % N; if (i >= M * N) return; float s = b[c];\n"
+        "  for (int j = 0; j < K; j++) s += in[i / N * K + j] * w[c * K + j];\n"
+        "  out[i] = 0.5f * s * (1 + erff(s * 0.70710678f)); }",
+    ),
+    "dynamic shared memory": (
+        "row_sum",
+        "__global__ void k(const float* in, float* out, int M, int N) {\n"
+        "  extern __shared__ float s[]; float sum = 0;\n"
+        "  for (int j = threadIdx.x; j < N; j += blockDim.x) sum += in[(size_t)blockIdx.x * N + j];\n"
+        "  s[threadIdx.x] = sum; __syncthreads(); if (threadIdx.x) return; sum = 0;\n"
+        "  for (int j = 0; j < blockDim.x; j++) sum += s[j]; out[blockIdx.x] = sum; }",
+    ),
     "a tile of two dimensions": (
         "transpose",
         "#define TILE 32\n__global__ void k(const float* in, float* out, int rows, int cols) {\n"
