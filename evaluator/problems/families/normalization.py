@@ -221,10 +221,10 @@ _BALANCED: Final = distribution(
     {"x": _balanced, "bias": constant(0.0)},
 )
 _BALANCED_TOLERANCE: Final = Tolerance(
-    40 * EPSILON,
+    112 * EPSILON,
     SMALLEST_NORMAL,
-    "Sums round a few times only, at any length: 40 roundings of 2^-24 are enough in any order; 16 bits inside are "
-    "off by at least 2^-18.",
+    "Sums round a few times only, at any length, but Welford's in one thread at each step: of 112 roundings of 2^-24 "
+    "it takes up to 83 in the longest rows. 16 bits inside are off by 160.",
     any_length=True,
 )
 _FAR_PAIRS: Final = distribution(
@@ -239,7 +239,7 @@ _FAR_TOLERANCE: Final = Tolerance(
 
 LAYER_NORM: Final = Problem(
     id="layer_norm",
-    version="5",
+    version="6",
     tier=2,
     title="Layer normalisation",
     statement=(

@@ -284,6 +284,8 @@ def hint(error: Diagnostic, source: str) -> str | None:
         )
     if "has already been defined" in text or 'has "C" linkage' in text:
         return "Keep one of the two, or give one another name: all versions of a kernel stand in one file."
+    if "requires --extended-lambda" in text:
+        return "Leave the annotation out: lambdas in a kernel are device code. Or ask for the flag --extended-lambda."
     if "must return void" in text or 'a "__global__" function' in text or "__global__ function" in text:
         return "A kernel is a free (or static member) function that returns void and takes its arguments by value."
     if member := re.search(r'namespace "std" has no member "(\w+)"', text):

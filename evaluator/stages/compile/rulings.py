@@ -16,6 +16,7 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.errors import Ruling
 from evaluator.stages.compile import diagnostics
 from evaluator.stages.compile.diagnostics import SOURCE_NAME
+from evaluator.stages.screen.template_kernels import template_kernels
 
 MAX_IMAGE_BYTES: Final = 64 << 20
 MAX_KERNELS: Final = 256
@@ -47,9 +48,11 @@ def too_many_kernels(kernels: int) -> Ruling:
 def no_kernel(source: str) -> Ruling:
     """A source that compiles to nothing that can be launched."""
     if "__global__" in source:
+        template = next(template_kernels(source), None)
+        example = "template __global__ void k<float>(float*);" if template is None else template.instantiation()
         hint = (
-            "A kernel template must be instantiated in the source, for example "
-            "`template __global__ void k<float>(float*);`, and a kernel must not be compiled away by #if."
+            f"A kernel template must be instantiated in the source, for example `{example}` behind it, and a kernel "
+            "must not be compiled away by #if."
         )
     else:
         hint = "Write at least one `__global__ void name(…)` function."

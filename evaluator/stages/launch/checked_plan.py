@@ -109,6 +109,8 @@ class CheckedPlan:
     """Lines of the source; a line beyond is the claim of a `#line`. 0 where it is not known."""
     recorded: Annotated[RecordedPlans, AS_TABLE] | None = None
     """What stands for `plan` and `calls` at each set of sizes, where host code was recorded anew for each."""
+    inferred_advice: str = ""
+    """What to say of a plan that was inferred where its answer is wrong: empty where another is unlikely to help."""
 
     @property
     def static_shared_bytes(self) -> Mapping[str, int]:

@@ -28,17 +28,21 @@ from evaluator.stages.launch.checked_plan import (
     SizedPlan,
     packed,
 )
+from evaluator.stages.launch.inference import (
+    INFERRED_BLOCK,
+    arguments_by_kind,
+    count_of,
+    launch_to_try,
+    shared_to_try,
+)
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlan, RecordedPlans
 from evaluator.stages.launch.scope import Scope
+from evaluator.stages.screen.template_kernels import template_kernels
 
 __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
 
-_STATEMENT_ENDS = re.compile("[;{}]")
-_TEMPLATE = re.compile(r"\btemplate\s*<")
-_TEMPLATED_KERNEL = re.compile(r">(?:[\w\s]*\s)?__global__")
 _LIBRARY: Final = re.compile(r"(?:void )?(?:cub::CUB_|thrust::THRUST_)")
 """How the kernels of CUB and Thrust begin: both put all they have into a namespace that names version and target."""
-_INFERRED_BLOCK: Final = 256
 _SHOWN: Final = 8
 _MOST_SHOWN: Final = 80
 """Characters of a comment."""
@@ -186,14 +190,14 @@ def _plan(
             raise
         raise PlanRefusedError(
             f"No launch plan was given, and the inferred one does not fit ({binding}): {refused.ruling.message}",
-            # The inferred line again would not fit either.
-            comment + (refused.ruling.hint or f"Say how to launch with another line than\n{as_directives(plan)}"),
+            comment + (refused.ruling.hint or _another_line(problem, plan, program.entries)),
         ) from None
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
     binding += f". {comment.rstrip(' .')}" if comment else ""
-    return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines)
+    advice = _about_inferred(problem, plan, program, source) if plan_source == "inferred" else ""
+    return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines, inferred_advice=advice)
 
 
 _see_grammar = (
@@ -212,25 +216,12 @@ def _unmarked(source: str) -> str:
     return f"Line {number}, `{shown}`, is a comment and launches nothing: a directive begins with `{PREFIX} launch`. "
 
 
-def _template_of(pattern: str, source: str) -> bool:
-    """Whether a template of a kernel is written, behind whose `__global__` its text fits `pattern`.
-
-    One statement after the other, each looked at once: a single pattern for all of it would take the square of a text
-    that says `template` again and again.
-    """
-    for statement in _STATEMENT_ENDS.split(source):
-        head = _TEMPLATE.search(statement)
-        kernel = head and _TEMPLATED_KERNEL.search(statement, head.end())
-        if kernel and re.compile(pattern).search(statement, kernel.end()):
-            return True
-    return False
-
-
 def _no_kernel(source: str) -> PlanRefusedError:
-    if _template_of("", source):
+    template = next(template_kernels(source), None)
+    if template is not None:
         return PlanRefusedError(
             "There is no `__global__` function in the compiled source: no kernel template was instantiated.",
-            "Instantiate what is launched, for example `template __global__ void scale<float>(float*, int);`.",
+            f"Instantiate what is launched, for example `{template.instantiation()}`.",
         )
     hint = "Write a kernel with `__global__ void name(…)`; a `static` one that nothing launches is dropped by nvcc."
     return PlanRefusedError("There is no `__global__` function in the source.", hint)
@@ -253,7 +244,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
     names = [parameter.name for parameter in entry.parameters]
     offered = problem.parameter_names
     if set(names) <= set(offered):
-        return _guess(problem, entry, entries), f"{', '.join(names) or 'no parameters'} bound by name"
+        return _guess(problem, entry, entries, tuple(names)), f"{', '.join(names) or 'no parameters'} bound by name"
     if len(names) != len(offered):
         raise PlanRefusedError(
             f"No launch plan was given, and `{_signature(entry)}` cannot be matched with {problem.id}: it has "
@@ -271,46 +262,81 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
             f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
         )
     pairs = ", ".join(f"{name} = {what}" for name, what in zip(names, offered, strict=True))
-    return _guess(problem, entry, entries), f"bound by order: {pairs}"
+    return _guess(problem, entry, entries, offered), f"bound by order: {pairs}"
 
 
-def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPlan:
-    """One launch of `entry`: arguments by name, else by order; a thread for each element of the largest output."""
-    arguments = _arguments(problem, entry)
-    counts = dict.fromkeys(
-        " * ".join(extent if extent.isalnum() or extent.isidentifier() else f"({extent})" for extent in output.shape)
-        for output in problem.outputs
-    )
+def _guess(
+    problem: Problem, entry: Entry, entries: Sequence[Entry], arguments: tuple[str, ...] | None = None
+) -> LaunchPlan:
+    """One launch of `entry` with `arguments`, or likely ones; a thread for each element of the largest output."""
+    counts = dict.fromkeys(map(count_of, problem.outputs))
     largest = f"max({', '.join(counts)})" if len(counts) > 1 else next(iter(counts))
-    launch = {"kernel": shortest(entry, entries), "block": (_INFERRED_BLOCK,), "args": arguments}
+    grid = (f"ceil_div({largest}, {INFERRED_BLOCK})",)
+    return _one_launch(entry, entries, arguments or _arguments(problem, entry, entries), grid, (str(INFERRED_BLOCK),))
+
+
+def _one_launch(
+    entry: Entry,
+    entries: Sequence[Entry],
+    arguments: tuple[str, ...],
+    grid: tuple[str, ...],
+    block: tuple[str, ...],
+    shared: str = "0",
+) -> LaunchPlan:
+    launch = {"kind": "launch", "kernel": shortest(entry, entries), "grid": grid, "block": block, "args": arguments}
+    if shared != "0":
+        launch["shared_bytes"] = shared
     try:
-        plan = {"steps": ({"kind": "launch", "grid": (f"ceil_div({largest}, {_INFERRED_BLOCK})",), **launch},)}
-        return LaunchPlan.model_validate(plan)
+        return LaunchPlan.model_validate({"steps": (launch,)})
     except ValueError:
         raise PlanRefusedError(
             "No launch plan was given, and none can be inferred for this problem.", _see_grammar
         ) from None
 
 
-def _arguments(problem: Problem, entry: Entry) -> tuple[str, ...]:
-    """What stands for each parameter: its own name, or what the problem has in its place in order.
+def _another_line(problem: Problem, plan: LaunchPlan, entries: Sequence[Entry]) -> str:
+    """What to write where parameters in the problem's order do not fit: that line again would not fit either."""
+    likely = _one_launch(entries[0], entries, arguments_by_kind(problem, entries[0]), *_shape(plan))
+    if likely == plan:
+        return f"Say how to launch with another line than\n{as_directives(plan)}"
+    return f"Say how to launch with a line such as\n{as_directives(likely)}{_to_replace(problem, entries)}"
 
-    Where a pointer to const would be an output there, such pointers are the inputs in order, and others the outputs.
-    """
+
+def _shape(plan: LaunchPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    (launch,) = (step for step in plan.steps if isinstance(step, Launch))
+    return tuple(map(str, launch.grid)), tuple(map(str, launch.block))
+
+
+def _about_inferred(problem: Problem, plan: LaunchPlan, program: Program, source: str) -> str:
+    """What to say of an inferred plan where an answer was wrong, if the kernel may need another; else nothing."""
+    (entry,) = program.entries
+    (given,) = (step for step in plan.steps if isinstance(step, Launch))
+    # By kind, which is by order or by name where that fits, and has sizes by their names.
+    arguments = arguments_by_kind(problem, entry)
+    was, of = _shape(plan)
+    found = launch_to_try(problem, program.ptx, source)
+    if found is None and arguments == given.args:
+        return ""
+    why, grid, block = found or ("", was, of)
+    shared = shared_to_try(program.ptx)
+    likely = as_directives(_one_launch(entry, program.entries, arguments, grid, block, shared))
+    if found is None:
+        return f"There is no launch plan: parameters were bound by order. To go by their names, add\n{likely}"
+    launched = f"There is no launch plan, so it was launched with grid=({', '.join(was)}) block=({', '.join(of)})"
+    if why:
+        return f"The kernel reads {why}. {launched}, where they are 0. Say how to launch it, for example\n{likely}"
+    return f"{launched}. If it needs another grid or block, say so in a line such as\n{likely}"
+
+
+def _arguments(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What stands for each parameter of one kernel, or one of several, in a line to start from."""
     names, offered = tuple(parameter.name for parameter in entry.parameters), problem.parameter_names
-    if len(names) != len(offered) or set(names) <= set(offered):
+    if set(names) <= set(offered):
         return names
-    if _const_output(problem, entry) is None:
+    if len(names) == len(offered) and _const_output(problem, entry) is None:
         return offered
-    inputs, outputs = [one.name for one in problem.inputs], [one.name for one in problem.outputs]
-    rest = [name for name in offered if name not in (*inputs, *outputs)]
-    arguments = []
-    for parameter in entry.parameters:
-        left = rest if parameter.kind != "pointer" else outputs if parameter.may_write else inputs
-        if not left:
-            return names
-        arguments.append(left.pop(0))
-    return tuple(arguments)
+    # Of several kernels, most have temporaries between them, which no problem names.
+    return arguments_by_kind(problem, entry) if len(entries) == 1 or len(names) == len(offered) else names
 
 
 def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | None:
@@ -322,15 +348,22 @@ def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | Non
     return None
 
 
-def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
+def _to_replace(problem: Problem, entries: Sequence[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
-    names = [name for entry in entries for name in _arguments(problem, entry)]
-    unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
-    if not unknown:
-        return ""
-    return (
-        f"with a tensor, size or scalar of {problem.id}, a temporary, or a number in place of {', '.join(unknown)}."
-    )
+    names = [name for entry in entries for name in _arguments(problem, entry, entries)]
+    known = (*problem.parameter_names, *map(count_of, problem.outputs))
+    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    if unknown:
+        own = ", ".join(unknown)
+        return f"with a tensor, size or scalar of {problem.id}, a temporary, or a number in place of {own}."
+    missing = [output.name for output in problem.outputs if output.name not in names]
+    if missing:
+        given = ", ".join(missing)
+        return (
+            f"with the output {given} in place of what the kernel writes. One that works in place changes an input: "
+            f"begin with a line `{PREFIX} copy INPUT {missing[0]}` then, and pass {given} for that input."
+        )
+    return ""
 
 
 def _call(step: str, launch: Launch, entries: Sequence[Entry], scope: Scope, source: str, needs: _Needs) -> Call:
@@ -386,11 +419,13 @@ def _entry(step: str, wanted: str, entries: Sequence[Entry], source: str) -> Ent
         )
     close = nearest(wanted, entries)
     hint = f"Did you mean {' or '.join(close)}?" if close else None
-    last = re.escape(re.split(r"[<(]", wanted)[0].split("::")[-1].strip())
-    if last and _template_of(rf"\b{last}\s*\(", source):
+    last = re.split(r"[<(]", wanted)[0].split("::")[-1].strip()
+    template = next((one for one in template_kernels(source) if one.name == last), None)
+    if template is not None:
+        given = re.search(r"<(.*)>", wanted)
         hint = (
             "A kernel template is compiled only where it is instantiated: add a line such as "
-            f"`template __global__ void {wanted if '<' in wanted else f'{wanted}<float>'}(…);`."
+            f"`{template.instantiation(given[1] if given else '')}`."
         )
     compiled = listed(entries)
     raise PlanRefusedError(f"{step}: there is no kernel named '{wanted}'. The compiled kernels are {compiled}.", hint)

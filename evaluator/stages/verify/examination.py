@@ -129,8 +129,10 @@ class Examination:
             schedules=tuple(f"{place}: {count}" for place, count in self.scheduled.items()),
             schedule=self.schedule,
         )
-        if ruling is not None and (exchanged := self.checked_plan.exchanged):
-            ruling = replace(ruling, hint=f"{exchanged} {ruling.hint or ''}".rstrip())
+        if ruling is not None:
+            hints = filter(None, (self.checked_plan.exchanged, self.checked_plan.inferred_advice, ruling.hint))
+            hint = "".join(one if one.endswith("\n") else f"{one} " for one in hints)
+            ruling = replace(ruling, hint=hint.rstrip() or None)
         return Verified(ruling, correctness, self.thread_instructions, self.facts, self.contents.telling.warnings)
 
     def run(

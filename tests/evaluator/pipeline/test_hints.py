@@ -1,5 +1,7 @@
 """Beginners' mistakes, and the words for them: message and hint must name what is wrong, not what it looks like."""
 
+import re
+
 import pytest
 
 from common.contract import Phase, Settings, Status, Submission
@@ -64,6 +66,14 @@ MISTAKES = {
         "  int i = blockIdx.x * 256 + threadIdx.x; if (i < count) to[i] = fmaxf(from[i], 0.f); }",
         "`const float* from` would be the output 'y' of relu",
         "// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(y, x, n)",
+    ),
+    "two dimensions, and none in the launch": (
+        "transpose",
+        "__global__ void k(const float* in, float* out, int rows, int cols) {\n"
+        "  int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        "  if (r < rows && c < cols) out[c * rows + r] = in[r * cols + c]; }",
+        "none of them was ever written",
+        "grid=(ceil_div(rows, 16), ceil_div(cols, 16)) block=(16, 16) args=(x, y, rows, cols)",
     ),
     "an input that is written to": (
         "relu",
@@ -131,6 +141,89 @@ def test_a_beginners_mistake_is_named(name, toolbox):
     assert message in verdict.message
     assert hint in (verdict.hint or ""), verdict.hint
     assert "shared memory[" not in verdict.message
+
+
+BODY = "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < count) "
+TILE_OF_A_ROW = (
+    "{ __shared__ float s; float sum = 0; for (int j = 0; j < N; j++) sum += in[blockIdx.x * N + j];\n"
+    "  if (threadIdx.x == 0) s = sum; __syncthreads(); if (threadIdx.x == 0) out[blockIdx.x] = s; }"
+)
+# Right kernels that lack a line, or have one too few: (problem, source). The hint has the line.
+WITHOUT_A_LINE = {
+    "the size first": (
+        "vector_add",
+        f"__global__ void k(int count, float* x, float* y, float* z) {BODY} z[i] = x[i] + y[i]; }}",
+    ),
+    "size and scalar first": (
+        "saxpy",
+        "__global__ void k(int count, float a, const float* x, const float* y, float* z) "
+        f"{BODY} z[i] = a * x[i] + y[i]; }}",
+    ),
+    "one number of all elements": (
+        "swiglu",
+        "__global__ void k(const float* g, const float* u, float* out, int count) "
+        f"{BODY} out[i] = g[i] / (1 + expf(-g[i])) * u[i]; }}",
+    ),
+    "sizes in another order, by name": (
+        "matvec",
+        "__global__ void k(float* out, const float* mat, const float* vec, int K, int M) {\n"
+        "  int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= M) return; float s = 0;\n"
+        "  for (int j = 0; j < K; j++) s += mat[(size_t)r * K + j] * vec[j]; out[r] = s; }",
+    ),
+    "sizes by name, and bound by order": (
+        "linear_gelu",
+        "__global__ void k(const float* in, const float* w, const float* b, float* out, int M, int K, int N) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x, c = i % N; if (i >= M * N) return; float s = b[c];\n"
+        "  for (int j = 0; j < K; j++) s += in[i / N * K + j] * w[c * K + j];\n"
+        "  out[i] = 0.5f * s * (1 + erff(s * 0.70710678f)); }",
+    ),
+    "dynamic shared memory": (
+        "row_sum",
+        "__global__ void k(const float* in, float* out, int M, int N) {\n"
+        "  extern __shared__ float s[]; float sum = 0;\n"
+        "  for (int j = threadIdx.x; j < N; j += blockDim.x) sum += in[(size_t)blockIdx.x * N + j];\n"
+        "  s[threadIdx.x] = sum; __syncthreads(); if (threadIdx.x) return; sum = 0;\n"
+        "  for (int j = 0; j < blockDim.x; j++) sum += s[j]; out[blockIdx.x] = sum; }",
+    ),
+    "a tile of two dimensions": (
+        "transpose",
+        "#define TILE 32\n__global__ void k(const float* in, float* out, int rows, int cols) {\n"
+        "  __shared__ float t[TILE][TILE + 1]; int c = blockIdx.y * TILE, r = blockIdx.x * TILE;\n"
+        "  if (r + threadIdx.y < rows && c + threadIdx.x < cols) t[threadIdx.y][threadIdx.x] ="
+        " in[(r + threadIdx.y) * cols + c + threadIdx.x];\n"
+        "  __syncthreads(); c += threadIdx.y; r += threadIdx.x;\n"
+        "  if (r < rows && c < cols) out[c * rows + r] = t[threadIdx.x][threadIdx.y]; }",
+    ),
+    "a block for each row": (
+        "row_sum",
+        f"__global__ void k(const float* in, float* out, int M, int N) {TILE_OF_A_ROW}",
+    ),
+    "a template": (
+        "relu",
+        "template <typename T, int BLOCK = 256> __global__ void __launch_bounds__(BLOCK)\n"
+        "k(const T* x, T* y, int n)\n"
+        "{ int i = blockIdx.x * BLOCK + threadIdx.x; if (i < n) y[i] = x[i] > T(0) ? x[i] : T(0); }",
+    ),
+    "a template that a line launches": (
+        "relu",
+        "// assay: launch k<float, 128> grid=(ceil_div(n, 128)) block=(128) args=(x, y, n)\n"
+        "__global__ void other() {}\ntemplate <class T, int BLOCK> __global__ void k(const T* x, T* y, size_t n)\n"
+        "{ size_t i = blockIdx.x * BLOCK + threadIdx.x; if (i < n) y[i] = x[i] > T(0) ? x[i] : T(0); }",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_LINE)
+def test_the_line_that_a_hint_suggests_works(name, toolbox):
+    problem, source = WITHOUT_A_LINE[name]
+    settings = Settings(verification="quick", estimate_for=None)
+    verdict = evaluate(Submission(problem=problem, source=source, backend="sim", settings=settings), toolbox)
+    assert verdict.status is not Status.PASSED
+    lines = re.findall(r"^// assay: .*|(?<=`)template .*;(?=`)", verdict.hint or "", re.MULTILINE)
+    assert len(lines) == 1, verdict.hint
+    with_it = Submission(problem=problem, source=f"{source}\n{lines[0]}\n", backend="sim", settings=settings)
+    verdict = evaluate(with_it, toolbox)
+    assert verdict.status is Status.PASSED, f"{verdict.message}\n{verdict.hint}"
 
 
 @pytest.mark.parametrize("dialect", ["kernelbench", "triton"])

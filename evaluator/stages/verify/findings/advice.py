@@ -23,7 +23,7 @@ def advice(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, mism
 def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial) -> str:
     passed = [done for done in judged if done.passed]
     if any(probe.distribution is failed.distribution for probe in (*problem.probes, *problem.edge_probes)):
-        return f"This input probes the precision: {failed.distribution.reason}"
+        return f"This input probes the precision: {failed.distribution.reason}."
     if not passed:
         return "No trial has passed: compare the kernel with the problem's statement, index by index."
     if failed.scalars and all(done.scalars != failed.scalars for done in passed):

@@ -300,5 +300,12 @@ def test_adding_the_longest_rows_in_order_passes(problem):
         assert within(compute(*inputs.values(), last_sum), expected, problem.tolerance), distribution.name
 
 
+@pytest.mark.parametrize("probe", LAYER_NORM.edge_probes, ids=lambda probe: probe.distribution.name)
+def test_welford_in_one_thread_passes_at_the_longest_rows(probe):
+    sizes = {"rows": 4, "cols": LAYER_NORM.serves.most["cols"]}
+    inputs = probe.distribution.draw(NumpyRng(np.random.default_rng(5)), sizes)
+    assert within(welford_layer_norm(*inputs.values()), LAYER_NORM.oracle(inputs, sizes)["y"], probe.tolerance)
+
+
 def last_sum(values):
     return np.cumsum(values, axis=1, dtype=np.float32)[:, -1:]

@@ -158,6 +158,11 @@ def test_ptxas_errors_go_back_to_the_source():
         ("cublas_v2.h: No such file or directory", "", "no libraries"),
         ("mine.h: No such file or directory", "", "one file"),
         ('a "__global__" function must have a void return type', "", "returns void"),
+        (
+            "__host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag",
+            "auto f = [=] __device__ (int i) { return i; };",
+            "the flag --extended-lambda",
+        ),
     ],
 )
 def test_hints(message, source, expected):
