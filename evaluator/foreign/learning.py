@@ -67,6 +67,10 @@ judged. Only of what cannot be made smaller are more carried out."""
 _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
+_ONE_SHAPE: Final = (
+    "What a kernel writes has one shape at each set of sizes: return a mask, a count or a padded tensor in the place of "
+    "what `nonzero`, `unique` or an index of truth values picks."
+)
 _FORWARD: Final = "Model.forward"
 _CALLED: Final = {"leetgpu": "reference_impl", "tensara": "reference_solution", "trace": "run"}
 """What gives the answer in a file of another form."""
@@ -294,8 +298,14 @@ def _checked(
     for at, facts in enumerate(described.outputs):
         for part in ("value", "scale"):
             array = answer.get(f"{part}_{at}")
-            if array is None or array.size != math.prod(facts.shape):
-                raise ReferenceRefusedError(f"{process.name}: its process gives an answer of another shape.")
+            elements = math.prod(facts.shape)
+            if array is None or array.size != elements:
+                other = "is missing" if array is None else f"has {array.size:,}"
+                raise ReferenceRefusedError(
+                    f"{process.name}: the shape of its answer hangs on what its inputs hold: '{facts.name}' has "
+                    f"{elements:,} elements for some contents, and {other} for others.",
+                    _ONE_SHAPE,
+                )
             found[f"{part}_{at}"] = array.reshape(facts.shape)
     return found
 

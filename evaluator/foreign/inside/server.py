@@ -294,7 +294,9 @@ class ReferenceServer:
             noisy = self._run(given, DoubleArithmetic(generator, plainly))
             shapes = [tuple(one.shape) for one in noisy]
             if shapes != [tuple(one.shape) for one in exact]:
-                raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
+                raise RefusedError(
+                    f"the shapes of its answer hang on roundings of what its inputs hold: {shapes} with other ones"
+                )
             for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
                 if one.dtype.is_floating_point:
                     moved = (other - one).masked_fill_(one == other, 0.0)  # of infinities too
