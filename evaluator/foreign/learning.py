@@ -68,8 +68,8 @@ _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
 _ONE_SHAPE: Final = (
-    "What a kernel writes has one shape at each set of sizes: return a mask, a count or a padded tensor in the place of "
-    "what `nonzero`, `unique` or an index of truth values picks."
+    "What a kernel writes has one shape at each set of sizes: return a mask, a count or a padded tensor in the place "
+    "of what `nonzero`, `unique` or an index of truth values picks."
 )
 _FORWARD: Final = "Model.forward"
 _CALLED: Final = {"leetgpu": "reference_impl", "tensara": "reference_solution", "trace": "run"}
@@ -300,7 +300,7 @@ def _checked(
             array = answer.get(f"{part}_{at}")
             elements = math.prod(facts.shape)
             if array is None or array.size != elements:
-                other = "is missing" if array is None else f"has {array.size:,}"
+                other = "is missing" if array is None else f"{array.size:,}"
                 raise ReferenceRefusedError(
                     f"{process.name}: the shape of its answer hangs on what its inputs hold: '{facts.name}' has "
                     f"{elements:,} elements for some contents, and {other} for others.",
@@ -420,7 +420,11 @@ def stated_problem(
         fast=None,
         timing_sizes=sizes,
         baseline=f"{_CALLED.get(form, 'Model(*get_init_inputs())')} of {name}",
-        caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes, published is not None)),
+        caveats=(
+            *known.warnings,
+            *caveats_of_changed(inputs),
+            *caveats_of_sizes(known, other_sizes, published is not None),
+        ),
         varied_sizes=None if required or not known.varied.steps else varied,
         work_is_least=False,
         origin=origin_of(file, known, other_sizes, published),
@@ -462,6 +466,16 @@ def _beside(given: Arrays, values: NDArray[Any]) -> Array:
     return on_device_of(next(iter(given.values())), values) if given else values
 
 
+def caveats_of_changed(inputs: Sequence[Tensor]) -> Iterator[str]:
+    """What is to be said of inputs that `forward` changes in place."""
+    names = ", ".join(f"'{one.name}'" for one in inputs if one.changed)
+    if names:
+        yield (
+            f"the reference changes {names} in place: host code of a submission gets a copy, which it may change too "
+            "and whose making is part of its time"
+        )
+
+
 def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool = False) -> Iterator[str]:
     """What is to be said of the sizes at which a problem is judged."""
     smaller = bool(known.too_large) and not as_published
@@ -477,7 +491,9 @@ def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool =
 
 
 def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
-    return tuple(Tensor(facts.name, varied.shapes[facts.name], facts.dtype, facts.is_bool) for facts in listed)
+    return tuple(
+        Tensor(facts.name, varied.shapes[facts.name], facts.dtype, facts.is_bool, facts.changed) for facts in listed
+    )
 
 
 def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:

@@ -145,11 +145,29 @@ class ModelNew(torch.nn.Module):
         assert mode == "sum" and mask is None and isinstance(steps, int)
         return {"other": (one - steps * two,), "total": scale * one + two}
 """
+IN_PLACE = """
+import torch
+import torch.nn as nn
+
+many = 300
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        y.add_(x)
+        x.relu_()
+        return y, x * 2.0
+
+def get_inputs():
+    return [torch.randn(many), torch.randn(many)]
+"""
+SAME_IN_PLACE = IN_PLACE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
 MADE = REFERENCE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
 
 
 @pytest.mark.parametrize(
-    ("reference", "source"), [(REFERENCE, MADE), (PASSED_ON, OTHER_ORDER)], ids=["linear", "dicts"]
+    ("reference", "source"),
+    [(REFERENCE, MADE), (PASSED_ON, OTHER_ORDER), (IN_PLACE, SAME_IN_PLACE)],
+    ids=["linear", "dicts", "in place"],
 )
 def test_a_model_is_made_and_called_as_the_problems_file_does_it_at_each_of_its_sizes(toolbox, reference, source):
     """What follows from the file's numbers has other values too, here the list that `get_init_inputs` returns."""

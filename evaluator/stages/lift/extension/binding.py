@@ -104,6 +104,8 @@ class ExtensionBinding:
                 kind = _BOOL if tensors[name].is_bool else SCALAR_TYPES[tensors[name].dtype]
                 place = (buffer, kind, *shape)
                 lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+                if tensors[name].changed:
+                    lines.append(f"copy 1 {len(lines) - 1}")
             else:
                 lines.append(_number(parameter, numbers[name]))
             given.append(len(lines) - 1)

@@ -295,6 +295,7 @@ def python_call(
 
     return {
         "model": model if is_model else None,
+        "changed": [places[tensor.name] for tensor in problem.inputs if tensor.changed],
         "tensors": [[types[tensor.name], list(tensor.shape_at(sizes))] for tensor in every],
         "arguments": [argument(name) for name in binding.names],
         "keywords": {name: argument(name) for name in binding.keywords},

@@ -82,14 +82,21 @@ class LoadedText:
         self._by_name: Mapping[str, Any] = {}
         self._outputs: list[torch.Tensor] = []
         self._keys: Sequence[str] = ()
+        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     @torch.no_grad()
     def prepare(
-        self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float], reference: str = ""
+        self,
+        tensors: Tensors,
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, float],
+        reference: str = "",
+        changed: Sequence[str] = (),
     ) -> str:
         """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError.
 
-        `reference`: the file that states the problem, at these sizes, where it says how a model is made.
+        `reference`: the file that states the problem, at these sizes, where it says how a model is made. `changed`:
+        inputs that it changes in place: each call gets a copy.
         """
         self._outputs = list(tensors.outputs.values())
         numbers = {**sizes, **scalars}
@@ -99,6 +106,9 @@ class LoadedText:
             made = [torch.zeros_like(one) for one in self._outputs]
             self._called, self._arguments = (lambda: made), []
             return "nothing"
+        copied = {name: torch.empty_like(tensors.inputs[name]) for name in changed}
+        self._copies = [(one, tensors.inputs[name]) for name, one in copied.items()]
+        tensors = Tensors({**tensors.inputs, **copied}, tensors.outputs)
         if self._form == "triton" and self._call:
             return self._bound(self._names[self._call[0]], tensors, numbers)
         if self._form == "triton":
@@ -120,6 +130,8 @@ class LoadedText:
     @torch.no_grad()
     def call(self) -> Any:
         """Call it. Raises whatever it raises."""
+        for copy, given in self._copies:
+            copy.copy_(given)
         return self._called(*self._arguments, **self._by_name)
 
     @torch.no_grad()
