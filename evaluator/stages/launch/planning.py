@@ -30,6 +30,7 @@ from evaluator.stages.launch.checked_plan import (
 )
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlan, RecordedPlans
 from evaluator.stages.launch.scope import Scope
+from evaluator.stages.lift.extension.model_numbers import numbers_of
 
 __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
 
@@ -245,6 +246,11 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
     offered = problem.parameter_names
     if set(names) <= set(offered):
         return _guess(problem, entry, entries), f"{', '.join(names) or 'no parameters'} bound by name"
+    if (named := _with_own_numbers(problem, entry)) is not None:
+        pairs = ", ".join(
+            name if name == what else f"{name} = {what}" for name, what in zip(names, named, strict=True)
+        )
+        return _guess(problem, entry, entries), f"{pairs} bound by name"
     if len(names) != len(offered):
         raise PlanRefusedError(
             f"No launch plan was given, and `{_signature(entry)}` cannot be matched with {problem.id}: it has "
@@ -283,13 +289,32 @@ def _guess(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> LaunchPl
         ) from None
 
 
-def _arguments(problem: Problem, entry: Entry) -> tuple[str, ...]:
+def _with_own_numbers(problem: Problem, entry: Entry) -> tuple[str | float, ...] | None:
+    """What goes into each parameter by name, numbers that the problem's Model is made or called with among them.
+
+    None where a name is none of these, or where there are as many parameters as the problem passes in order.
+    """
+    names, offered = [parameter.name for parameter in entry.parameters], problem.parameter_names
+    if len(names) == len(offered) and _const_output(problem, entry) is None:
+        return None
+    own = {name: one for name, one in numbers_of(problem).items() if name not in offered}
+    if not set(names) <= {*offered, *own}:
+        return None
+    found = [own.get(name, name) for name in names]
+    return tuple(int(one) if isinstance(one, bool) else one for one in found)
+
+
+def _arguments(problem: Problem, entry: Entry) -> tuple[str | float, ...]:
     """What stands for each parameter: its own name, or what the problem has in its place in order.
 
     Where a pointer to const would be an output there, such pointers are the inputs in order, and others the outputs.
     """
     names, offered = tuple(parameter.name for parameter in entry.parameters), problem.parameter_names
-    if len(names) != len(offered) or set(names) <= set(offered):
+    if set(names) <= set(offered):
+        return names
+    if (named := _with_own_numbers(problem, entry)) is not None:
+        return named
+    if len(names) != len(offered):
         return names
     if _const_output(problem, entry) is None:
         return offered
@@ -316,7 +341,8 @@ def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | Non
 def _to_replace(problem: Problem, entries: Iterable[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
     names = [name for entry in entries for name in _arguments(problem, entry)]
-    unknown = [name for name in dict.fromkeys(names) if name not in problem.parameter_names]
+    written = [name for name in dict.fromkeys(names) if isinstance(name, str)]
+    unknown = [name for name in written if name not in problem.parameter_names]
     if not unknown:
         return ""
     return (

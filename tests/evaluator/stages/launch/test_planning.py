@@ -100,6 +100,26 @@ def test_inference_binds_by_order_when_one_name_is_foreign():
     assert planned.at(SIZES).steps[0].arguments[:3] == (Pointer("a"), Pointer("b"), Pointer("c"))
 
 
+MODEL = """
+class Model:
+    def __init__(self, power): pass
+    def forward(self, x, y, beta): pass
+def get_inputs(): return [torch.rand(n), torch.rand(n), 0.25]
+def get_init_inputs(): return [3]
+"""
+
+
+def test_numbers_of_a_model_are_bound_by_name_where_order_does_not_fit(monkeypatch):
+    monkeypatch.setattr("evaluator.stages.lift.extension.model_numbers.text_of", lambda _: MODEL)
+    odd = "const float* a", "const float* b", "float* c", "float beta"
+    planned = plan("", (entry("add", *odd, "int power", "int n"),)).checked_plan
+    assert planned.binding == "a, b, c, beta = 0.25, power = 3, n bound by name"
+    assert planned.at(SIZES).steps[0].arguments[3:5] == (struct.pack("<f", 0.25), struct.pack("<i", 3))
+    assert plan("", (entry("add", *odd[:3], "int power"),)).checked_plan.binding.endswith("power = n")
+    refused(plan("", (entry("add", *odd[:3], "int beta", "int n"),)).ruling, "takes an integer")
+    refused(plan("", (entry("add", *odd, "int other", "int n"),)).ruling, "in order there are 4")
+
+
 def test_a_pointer_to_const_is_no_output_in_order():
     odd = entry("add", "const float* x", "float* y", "const float* z", "int n")
     ruling = refused(plan("", (odd,)).ruling, "`const float* z` would be the output 'c'")
