@@ -20,7 +20,13 @@ from evaluator.foreign.calibration import (
     half_step,
     reason_of,
 )
-from evaluator.foreign.contents import digest_of, distributions_of, where_answered
+from evaluator.foreign.contents import (
+    caveats_of_changed,
+    digest_of,
+    distributions_of,
+    in_described_shapes,
+    where_answered,
+)
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.redrawn import Redrawn, Telling, Wider, drawn_otherwise, scaled, wider_distribution
 from evaluator.foreign.reference import (
@@ -67,10 +73,6 @@ judged. Only of what cannot be made smaller are more carried out."""
 _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
 _NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
-_ONE_SHAPE: Final = (
-    "What a kernel writes has one shape at each set of sizes: return a mask, a count or a padded tensor in the place "
-    "of what `nonzero`, `unique` or an index of truth values picks."
-)
 _FORWARD: Final = "Model.forward"
 _CALLED: Final = {"leetgpu": "reference_impl", "tensara": "reference_solution", "trace": "run"}
 """What gives the answer in a file of another form."""
@@ -225,7 +227,7 @@ def _calibrated(file: File, described: Description) -> Known:
 
     def tried(turn: int, distribution: Distribution) -> tuple[Arrays, Mapping[str, NDArray[Any]], bool]:
         inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
-        exact = _checked(process, described, process.answered(inputs, constants))
+        exact = in_described_shapes(process.name, described, process.answered(inputs, constants))
         return inputs, exact, _finite(described, exact)
 
     def admitted(turn: int, distribution: Distribution) -> Mapping[str, NDArray[Any]] | None:
@@ -290,26 +292,6 @@ def _that_may_fail(problem: Problem) -> Problem:
     return replace(problem, oracle=oracle)
 
 
-def _checked(
-    process: ReferenceProcess, described: Description, answer: Mapping[str, NDArray[Any]]
-) -> Mapping[str, NDArray[Any]]:
-    """`answer` in the shapes that were described. Raises ReferenceRefusedError where it has others."""
-    found: dict[str, NDArray[Any]] = {}
-    for at, facts in enumerate(described.outputs):
-        for part in ("value", "scale"):
-            array = answer.get(f"{part}_{at}")
-            elements = math.prod(facts.shape)
-            if array is None or array.size != elements:
-                other = "is missing" if array is None else f"{array.size:,}"
-                raise ReferenceRefusedError(
-                    f"{process.name}: the shape of its answer hangs on what its inputs hold: '{facts.name}' has "
-                    f"{elements:,} elements for some contents, and {other} for others.",
-                    _ONE_SHAPE,
-                )
-            found[f"{part}_{at}"] = array.reshape(facts.shape)
-    return found
-
-
 def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
     for at, facts in enumerate(described.outputs):
         most = largest(facts.dtype) if facts.dtype.is_float else math.inf
@@ -354,7 +336,7 @@ def stated_problem(
     def answered(given: Arrays, at: Sizes) -> Mapping[str, NDArray[Any]]:
         constants = constants_of(described, at)
         on_host = {one: to_numpy(values) for one, values in given.items()}
-        return _checked(process, file.described(constants), process.answered(on_host, constants))
+        return in_described_shapes(process.name, file.described(constants), process.answered(on_host, constants))
 
     def has_answer(given: Arrays, at: Sizes) -> bool:
         kept.clear()
@@ -422,7 +404,7 @@ def stated_problem(
         baseline=f"{_CALLED.get(form, 'Model(*get_init_inputs())')} of {name}",
         caveats=(
             *known.warnings,
-            *caveats_of_changed(inputs),
+            *caveats_of_changed(described.inputs),
             *caveats_of_sizes(known, other_sizes, published is not None),
         ),
         varied_sizes=None if required or not known.varied.steps else varied,
@@ -464,16 +446,6 @@ def _beyond(given: Arrays, value: NDArray[Any], scale: NDArray[Any], facts: Tens
 def _beside(given: Arrays, values: NDArray[Any]) -> Array:
     """The same where the inputs are."""
     return on_device_of(next(iter(given.values())), values) if given else values
-
-
-def caveats_of_changed(inputs: Sequence[Tensor]) -> Iterator[str]:
-    """What is to be said of inputs that `forward` changes in place."""
-    names = ", ".join(f"'{one.name}'" for one in inputs if one.changed)
-    if names:
-        yield (
-            f"the reference changes {names} in place: host code of a submission gets a copy, which it may change too "
-            "and whose making is part of its time"
-        )
 
 
 def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool = False) -> Iterator[str]:
