@@ -172,6 +172,8 @@ class SubmissionCall:
     """Inputs whose contents an output has before the call, and that output; no name is zeros."""
     reference: str = ""
     """The file that states the problem as these sizes have it, where it says how a model is made."""
+    changed: tuple[str, ...] = ()
+    """Inputs of which the submission gets a copy in each call, since the problem's own file changes them in place."""
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Its tensors as pieces of memory, without their contents."""

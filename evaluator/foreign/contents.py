@@ -5,14 +5,16 @@ Nothing here leaves the range of the file's own draws: what a kernel may not mee
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.wire import DType
-from evaluator.foreign.description import DrawnAs, TensorFacts
+from evaluator.foreign.description import Description, DrawnAs, TensorFacts
+from evaluator.foreign.reference import ReferenceRefusedError
 from evaluator.problems.arrays import Array, Rng, Shape, cast, namespace, on_device_of, rng_seed, to_numpy
 from evaluator.problems.generators import Maker
 from evaluator.problems.problem import Distribution, Sizes
@@ -22,6 +24,10 @@ Called: TypeAlias = Callable[[int, Sequence[str], Sizes], dict[str, Array]]
 InputsAt: TypeAlias = Callable[[Sizes], Sequence[TensorFacts]]
 """The inputs at these sizes."""
 
+_ONE_SHAPE: Final = (
+    "What a kernel writes has one shape at each set of sizes: return a mask, a count or a padded tensor in the place "
+    "of what `nonzero`, `unique` or an index of truth values picks."
+)
 _TILES: Final = (16, 32, 64, 128, 256)
 _SCALES: Final = 12.0
 """Powers of two over which values are spread: three decades and a half."""
@@ -285,3 +291,33 @@ def _extreme_ends(draw: DrawnAs) -> Maker:
         return rng.xp.where((places == 0) | (places == tile - 1), extreme, _drawn(draw)(rng, shape))
 
     return make
+
+
+def in_described_shapes(
+    name: str, described: Description, answer: Mapping[str, NDArray[Any]]
+) -> Mapping[str, NDArray[Any]]:
+    """`answer` in the shapes that were described. Raises ReferenceRefusedError where it has others."""
+    found: dict[str, NDArray[Any]] = {}
+    for at, facts in enumerate(described.outputs):
+        for part in ("value", "scale"):
+            array = answer.get(f"{part}_{at}")
+            elements = math.prod(facts.shape)
+            if array is None or array.size != elements:
+                other = "is missing" if array is None else f"{array.size:,}"
+                raise ReferenceRefusedError(
+                    f"{name}: the shape of its answer hangs on what its inputs hold: '{facts.name}' has "
+                    f"{elements:,} elements for some contents, and {other} for others.",
+                    _ONE_SHAPE,
+                )
+            found[f"{part}_{at}"] = array.reshape(facts.shape)
+    return found
+
+
+def caveats_of_changed(inputs: Sequence[TensorFacts]) -> Iterator[str]:
+    """What is to be said of inputs that `forward` changes in place."""
+    names = ", ".join(f"'{one.name}'" for one in inputs if one.changed)
+    if names:
+        yield (
+            f"the reference changes {names} in place: host code of a submission gets a copy, which it may change too "
+            "and whose making is part of its time"
+        )

@@ -46,6 +46,8 @@ class TensorFacts:
     """How contents like these could be drawn, where they are `fixed` and no whole numbers."""
     is_bool: bool = False
     """Whether the file has them as `torch.bool`."""
+    changed: bool = False
+    """Of an input: whether `forward` was seen to change it in place."""
 
     @property
     def size_bytes(self) -> int:

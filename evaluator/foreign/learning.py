@@ -20,7 +20,13 @@ from evaluator.foreign.calibration import (
     half_step,
     reason_of,
 )
-from evaluator.foreign.contents import digest_of, distributions_of, where_answered
+from evaluator.foreign.contents import (
+    caveats_of_changed,
+    digest_of,
+    distributions_of,
+    in_described_shapes,
+    where_answered,
+)
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.redrawn import Redrawn, Telling, Wider, drawn_otherwise, scaled, wider_distribution
 from evaluator.foreign.reference import (
@@ -221,7 +227,7 @@ def _calibrated(file: File, described: Description) -> Known:
 
     def tried(turn: int, distribution: Distribution) -> tuple[Arrays, Mapping[str, NDArray[Any]], bool]:
         inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
-        exact = _checked(process, described, process.answered(inputs, constants))
+        exact = in_described_shapes(process.name, described, process.answered(inputs, constants))
         return inputs, exact, _finite(described, exact)
 
     def admitted(turn: int, distribution: Distribution) -> Mapping[str, NDArray[Any]] | None:
@@ -286,20 +292,6 @@ def _that_may_fail(problem: Problem) -> Problem:
     return replace(problem, oracle=oracle)
 
 
-def _checked(
-    process: ReferenceProcess, described: Description, answer: Mapping[str, NDArray[Any]]
-) -> Mapping[str, NDArray[Any]]:
-    """`answer` in the shapes that were described. Raises ReferenceRefusedError where it has others."""
-    found: dict[str, NDArray[Any]] = {}
-    for at, facts in enumerate(described.outputs):
-        for part in ("value", "scale"):
-            array = answer.get(f"{part}_{at}")
-            if array is None or array.size != math.prod(facts.shape):
-                raise ReferenceRefusedError(f"{process.name}: its process gives an answer of another shape.")
-            found[f"{part}_{at}"] = array.reshape(facts.shape)
-    return found
-
-
 def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
     for at, facts in enumerate(described.outputs):
         most = largest(facts.dtype) if facts.dtype.is_float else math.inf
@@ -344,7 +336,7 @@ def stated_problem(
     def answered(given: Arrays, at: Sizes) -> Mapping[str, NDArray[Any]]:
         constants = constants_of(described, at)
         on_host = {one: to_numpy(values) for one, values in given.items()}
-        return _checked(process, file.described(constants), process.answered(on_host, constants))
+        return in_described_shapes(process.name, file.described(constants), process.answered(on_host, constants))
 
     def has_answer(given: Arrays, at: Sizes) -> bool:
         kept.clear()
@@ -410,7 +402,11 @@ def stated_problem(
         fast=None,
         timing_sizes=sizes,
         baseline=f"{_CALLED.get(form, 'Model(*get_init_inputs())')} of {name}",
-        caveats=(*known.warnings, *caveats_of_sizes(known, other_sizes, published is not None)),
+        caveats=(
+            *known.warnings,
+            *caveats_of_changed(described.inputs),
+            *caveats_of_sizes(known, other_sizes, published is not None),
+        ),
         varied_sizes=None if required or not known.varied.steps else varied,
         work_is_least=False,
         origin=origin_of(file, known, other_sizes, published),
@@ -467,7 +463,9 @@ def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool =
 
 
 def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor, ...]:
-    return tuple(Tensor(facts.name, varied.shapes[facts.name], facts.dtype, facts.is_bool) for facts in listed)
+    return tuple(
+        Tensor(facts.name, varied.shapes[facts.name], facts.dtype, facts.is_bool, facts.changed) for facts in listed
+    )
 
 
 def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:

@@ -33,6 +33,8 @@ class Tensor:
     dtype: DType = DType.FLOAT32
     is_bool: bool = False
     """Whether its bytes are zeros and ones that PyTorch has as its own type `bool`."""
+    changed: bool = False
+    """Whether what states the problem changes this input in place: host code gets a copy, which it may change too."""
 
     def shape_at(self, sizes: Sizes) -> tuple[int, ...]:
         """The extents at `sizes`."""

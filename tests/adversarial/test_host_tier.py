@@ -121,9 +121,56 @@ def get_init_inputs():
 """
 
 
-def test_a_model_is_made_as_the_problems_file_makes_it_at_each_of_its_sizes(toolbox):
+PASSED_ON = """
+import torch
+import torch.nn as nn
+
+many = 300
+
+class Model(nn.Module):
+    def forward(self, pair, *, scale: float, steps: int, mode="sum", mask=None):
+        total = scale * pair["one"] + pair["two"][0] if mode == "sum" and mask is None else pair["one"]
+        return {"total": total, "other": [pair["one"] - steps * pair["two"][0]]}
+
+def get_inputs():
+    pair, scale = {"one": torch.randn(many), "two": (torch.randn(many),)}, 2.5
+    return [[pair], {"scale": scale, "steps": many // 50, "mode": "sum", "mask": None}]
+"""
+OTHER_ORDER = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def forward(self, tensors, scale, steps, mode, mask):
+        one, (two,) = tensors["one"], tensors["two"]
+        assert mode == "sum" and mask is None and isinstance(steps, int)
+        return {"other": (one - steps * two,), "total": scale * one + two}
+"""
+IN_PLACE = """
+import torch
+import torch.nn as nn
+
+many = 300
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        y.add_(x)
+        x.relu_()
+        return y, x * 2.0
+
+def get_inputs():
+    return [torch.randn(many), torch.randn(many)]
+"""
+SAME_IN_PLACE = IN_PLACE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+MADE = REFERENCE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+
+
+@pytest.mark.parametrize(
+    ("reference", "source"),
+    [(REFERENCE, MADE), (PASSED_ON, OTHER_ORDER), (IN_PLACE, SAME_IN_PLACE)],
+    ids=["linear", "dicts", "in place"],
+)
+def test_a_model_is_made_and_called_as_the_problems_file_does_it_at_each_of_its_sizes(toolbox, reference, source):
     """What follows from the file's numbers has other values too, here the list that `get_init_inputs` returns."""
-    source = REFERENCE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
     settings = Settings(
         host_tier="always",
         verification="quick",
@@ -132,7 +179,7 @@ def test_a_model_is_made_as_the_problems_file_makes_it_at_each_of_its_sizes(tool
         other_sizes="required",
     )
     with foreign_problem(
-        REFERENCE.encode(), "linear.py", toolbox.sandbox, toolbox.cache, other_sizes="required"
+        reference.encode(), "linear.py", toolbox.sandbox, toolbox.cache, other_sizes="required"
     ) as problem:
         submission = Submission(problem=problem.id, source=source, dialect="kernelbench", settings=settings)
         verdict = evaluate(submission, toolbox, problem=problem)

@@ -105,6 +105,7 @@ class ReferenceServer:
         self._draws = watched.of(self._arguments.tensors)
         self._parameters = {name: one.detach() for name, one in self._model.named_parameters()}
         self._state = state_of(self._model)
+        self._changed: set[str] = set()
         given = {**self._arguments.tensors, **self._state}
         for name, tensor in given.items():
             _check_tensor(f"the input '{name}'", tensor)
@@ -174,7 +175,9 @@ class ReferenceServer:
     def _called(self, model: torch.nn.Module, arguments: Arguments, changed: Mapping[str, torch.Tensor]) -> list[Any]:
         tensors = {name: changed.get(name, one).clone() for name, one in self._arguments.tensors.items()}
         state = {name: changed.get(name, one).clone() for name, one in self._state.items()}
-        return call(model, state, arguments, tensors)
+        found = call(model, state, arguments, tensors)
+        self._changed |= {name for name, one in tensors.items() if not one.is_inference() and one._version}
+        return found
 
     def _that_matter(self, names: Sequence[str], outputs: Sequence[torch.Tensor]) -> list[str]:
         """The buffers on which the answer, `outputs`, depends. Those that forward only writes are no inputs.
@@ -232,7 +235,8 @@ class ReferenceServer:
             draw = draw_of_parameter(tensor) if one_value else self._draws[name]
             told = _described(names[name], tensor, draw, "argument")
             instead = draw_of_parameter(tensor) if name in fixed and not one_value else CALLED
-            inputs.append(told | {"fixed": name in fixed, "instead": None if instead is CALLED else instead})
+            told |= {"fixed": name in fixed, "instead": None if instead is CALLED else instead}
+            inputs.append(told | ({"changed": True} if name in self._changed else {}))
         for name, tensor in self._parameters.items():
             inputs.append(_described(names[name], tensor, draw_of_parameter(tensor), "parameter"))
         for name in used:
@@ -294,7 +298,9 @@ class ReferenceServer:
             noisy = self._run(given, DoubleArithmetic(generator, plainly))
             shapes = [tuple(one.shape) for one in noisy]
             if shapes != [tuple(one.shape) for one in exact]:
-                raise RefusedError(f"forward gives outputs of other shapes with other contents: {shapes}")
+                raise RefusedError(
+                    f"the shapes of its answer hang on roundings of what its inputs hold: {shapes} with other ones"
+                )
             for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
                 if one.dtype.is_floating_point:
                     moved = (other - one).masked_fill_(one == other, 0.0)  # of infinities too

@@ -49,7 +49,8 @@ class HostPlan(CheckedPlan):
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
         reference = text_at(self.stated, sizes) if self.stated else ""
-        call = SubmissionCall(dict(sizes), numbers, tensors, initial_contents(problem.entry), reference)
+        changed = tuple(one.name for one in problem.inputs if one.changed)
+        call = SubmissionCall(dict(sizes), numbers, tensors, initial_contents(problem.entry), reference, changed)
         return SizedPlan(buffers, (), call)
 
 

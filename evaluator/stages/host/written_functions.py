@@ -14,7 +14,7 @@ from evaluator.stages.lift.extension.binding import (
     ExtensionSignature,
     bind_extension,
 )
-from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
+from evaluator.stages.lift.extension.model_numbers import numbers_of
 from evaluator.stages.lift.triton.entry_points import RETURNING, bind_python, python_entry
 from evaluator.stages.screen.lexer import SourceText
 
@@ -44,7 +44,7 @@ def call_of_extension(source: str, problem: Problem) -> tuple[ExtensionCall, str
     """Which function is called with what, as a recording binds it; and in words. Raises LiftRefusedError."""
     binding = bind_extension(problem, source, ExtensionSignature(functions=tuple(_functions(source))))
     stated = {one.name: one.value for one in problem.entry if one.value is not None}
-    own = {**stated, **numbers_of_model(text_of(problem), {*problem.sizes, *(one.name for one in problem.scalars)})}
+    own = {**stated, **numbers_of(problem)}
 
     def value(name: str) -> str | float:
         found = own.get(name, name)

@@ -190,13 +190,13 @@ def _plan(
             raise
         raise PlanRefusedError(
             f"No launch plan was given, and the inferred one does not fit ({binding}): {refused.ruling.message}",
-            comment + (refused.ruling.hint or _another_line(problem, plan, program.entries)),
+            comment + (refused.ruling.hint or _another_line(problem, plan, entries)),
         ) from None
     _check_outputs(problem, plan, calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
     binding += f". {comment.rstrip(' .')}" if comment else ""
-    advice = _about_inferred(problem, plan, program, source) if plan_source == "inferred" else ""
+    advice = _about_inferred(problem, plan, entries, program.ptx, source) if plan_source == "inferred" else ""
     return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines, inferred_advice=advice)
 
 
@@ -307,19 +307,19 @@ def _shape(plan: LaunchPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(map(str, launch.grid)), tuple(map(str, launch.block))
 
 
-def _about_inferred(problem: Problem, plan: LaunchPlan, program: Program, source: str) -> str:
+def _about_inferred(problem: Problem, plan: LaunchPlan, entries: Sequence[Entry], ptx: str, source: str) -> str:
     """What to say of an inferred plan where an answer was wrong, if the kernel may need another; else nothing."""
-    (entry,) = program.entries
+    (entry,) = entries
     (given,) = (step for step in plan.steps if isinstance(step, Launch))
     # By kind, which is by order or by name where that fits, and has sizes by their names.
     arguments = arguments_by_kind(problem, entry)
     was, of = _shape(plan)
-    found = launch_to_try(problem, program.ptx, source)
+    found = launch_to_try(problem, ptx, source)
     if found is None and arguments == given.args:
         return ""
     why, grid, block = found or ("", was, of)
-    shared = shared_to_try(program.ptx)
-    likely = as_directives(_one_launch(entry, program.entries, arguments, grid, block, shared))
+    shared = shared_to_try(ptx)
+    likely = as_directives(_one_launch(entry, entries, arguments, grid, block, shared))
     if found is None:
         return f"There is no launch plan: parameters were bound by order. To go by their names, add\n{likely}"
     launched = f"There is no launch plan, so it was launched with grid=({', '.join(was)}) block=({', '.join(of)})"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
+from types import MappingProxyType
 from typing import Final
 
 from common.contract import Phase, Status
@@ -11,6 +12,7 @@ from common.wire import DType, Wire
 from evaluator.errors import Ruling
 from evaluator.problems.problem import C_TYPES, EntryParameter, Problem, Sizes
 from evaluator.stages.lift.dialects import EntryFunction
+from evaluator.stages.lift.extension.model_numbers import numbers_of
 
 
 class LiftRefusedError(Exception):
@@ -73,17 +75,27 @@ def bind(problem: Problem, entry: EntryFunction, signature: HostSignature) -> Bi
     if problem.entry and len(problem.entry) == len(parameters):
         return _bind_as_stated(problem, entry, parameters)
     names = entry.parameter_names if len(entry.parameter_names) == len(parameters) else (None,) * len(parameters)
+    own: Mapping[str, float | str] = {}
     if all(name in known for name in names) and len(set(names)) == len(names):
         chosen = tuple(str(name) for name in names)
         said = f"{entry.name}({', '.join(chosen)}) bound by name"
     else:
-        chosen = _in_order(problem, entry, parameters)
+        try:
+            chosen = _in_order(problem, entry, parameters)
+        except LiftRefusedError:
+            own = {name: one for name, one in numbers_of(problem).items() if name not in known}
+            if not all(name in (*known, *own) for name in names) or len(set(names)) != len(names):
+                raise
+            chosen = tuple(str(name) for name in names)
         pairs = zip(names, chosen, strict=True)
         told = ", ".join(what if name in (None, what) else f"{name} = {what}" for name, what in pairs)
-        said = f"{entry.name}({told}) bound by order"
+        said = f"{entry.name}({told}) bound by {'name' if own else 'order'}"
     for number, (name, parameter) in enumerate(zip(chosen, parameters, strict=True), 1):
-        _check(problem, entry, number, name, parameter)
-    return Binding(chosen, said)
+        if name in own:
+            _check_own(problem, entry, number, name, parameter, own[name])
+        else:
+            _check(problem, entry, number, name, parameter)
+    return Binding(chosen, said, own=own)
 
 
 def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence[HostParameter]) -> Binding:
@@ -193,6 +205,21 @@ def _check(problem: Problem, entry: EntryFunction, number: int, name: str, param
         )
 
 
+def _check_own(
+    problem: Problem, entry: EntryFunction, number: int, name: str, parameter: HostParameter, value: float | str
+) -> None:
+    """The same of a number that the problem's Model is made or called with; of a size it has the name."""
+    whole = isinstance(value, str) or float(value).is_integer()
+    if parameter.kind == "f" or (whole and parameter.kind in _NUMBERS):
+        return
+    raise LiftRefusedError(
+        Status.INVALID_SUBMISSION,
+        f"`{entry.name}` (line {entry.line}), parameter {number} for '{name}': it takes {_word(parameter)}, and "
+        f"'{name}' of {problem.id} is {'an integer' if whole else 'a floating-point number'}.",
+        f"Declare it as `{'int' if whole else 'float'}`.",
+    )
+
+
 def _shows(parameter: HostParameter, dtype: DType) -> bool:
     """Whether a pointer of this type may be given a tensor of `dtype`. Types of the submission's own may."""
     if parameter.behind in "vx" or parameter.bytes_behind == 1:
@@ -209,15 +236,17 @@ def call_values(
     sizes: Sizes,
     scalars: Mapping[str, float],
     set_of_tensors: int = 0,
+    own: Mapping[str, float | str] = MappingProxyType({}),
 ) -> list[str]:
     """What is passed at `sizes`, as `recorder/entry.cpp` reads it. Raises LiftRefusedError.
 
-    `set_of_tensors`: which of those that a process has, one behind another.
+    `set_of_tensors`: which of those that a process has, one behind another. `own`: of `Binding`.
     """
     tensors = [tensor.name for tensor in (*problem.inputs, *problem.outputs)]
     numbers: dict[str, float] = {s.name: scalars.get(s.name, s.value) for s in problem.scalars}
     numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
     numbers |= sizes
+    numbers |= {name: numbers[one] if isinstance(one, str) else one for name, one in own.items()}
     values = []
     for name, parameter in zip(names, parameters, strict=True):
         if parameter.kind == "p":

@@ -105,7 +105,7 @@ def code_of_entry(source: str, entry: EntryFunction) -> HostCode:
         def calls_of(process: ProcessCalls) -> HostCall:
             values: list[str] = []
             for call in process.each:
-                values += ["b", *call_values(problem, found.names, signature.parameters, *call)]
+                values += ["b", *call_values(problem, found.names, signature.parameters, *call, own=found.own)]
             return HostCall(bytes_of_tensors(problem, *process.sizes_of_sets), tuple(values))
 
         return BoundHostCode(found.said, each(calls_of), found.initial, adds=adds_to_memory(source))

@@ -86,6 +86,7 @@ class Stand:
             "scalars": dict(call.scalars),
             "tensors": tensors,
             "reference": call.reference,
+            "changed": call.changed,
         }
         self._side.synchronize()
         self.entry = self._process.prepare(self._name, order, time_s)

@@ -13,7 +13,7 @@ from common.wire import DType, Wire
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.calls.process_calls import ProcessCalls
-from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
+from evaluator.stages.lift.extension.model_numbers import numbers_of
 from evaluator.stages.lift.host_runs import HostCall, bytes_of_tensors
 from evaluator.stages.screen.lexer import SourceText
 
@@ -104,6 +104,8 @@ class ExtensionBinding:
                 kind = _BOOL if tensors[name].is_bool else SCALAR_TYPES[tensors[name].dtype]
                 place = (buffer, kind, *shape)
                 lines.append(f"tensor {len(place)} {' '.join(map(str, place))}")
+                if tensors[name].changed:
+                    lines.append(f"copy 1 {len(lines) - 1}")
             else:
                 lines.append(_number(parameter, numbers[name]))
             given.append(len(lines) - 1)
@@ -130,7 +132,7 @@ def bind_extension(problem: Problem, source: str, signature: ExtensionSignature)
         raise _misfit(problem, function, f"parameter {odd + 1} is of a type that a problem cannot fill")
     tensors, how = _tensors(problem, function, names)
     chosen: list[str | tuple[str, ...] | None] = []
-    own = numbers_of_model(text_of(problem), {*problem.sizes, *(one.name for one in problem.scalars)})
+    own = numbers_of(problem)
     numbers: dict[int, str | tuple[str, ...]] = {
         **_numbers(problem, function, names, own),
         **_lists(problem, function, names, own),
@@ -303,7 +305,8 @@ def expected_function(problem: Problem) -> str:
 
 def _misfit(problem: Problem, function: ExtensionFunction, why: str) -> LiftRefusedError:
     takes = ", ".join(_word(one) for one in function.parameters) or "nothing"
-    scalars = ", ".join((*(s.name for s in problem.scalars), *problem.sizes)) or "nothing"
+    known = dict.fromkeys((*(s.name for s in problem.scalars), *problem.sizes, *numbers_of(problem)))
+    scalars = ", ".join(known) or "nothing"
     tensors = ", ".join(tensor.name for tensor in problem.inputs)
     return LiftRefusedError(
         Status.INVALID_SUBMISSION,

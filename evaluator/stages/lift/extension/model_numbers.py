@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from common.contract import form_of
-from evaluator.foreign.inside.numbers_in_text import assigned
+from evaluator.foreign.inside.numbers_in_text import assigned, text_at
 from evaluator.foreign.learning import origins
 from evaluator.problems.problem import Problem
 
@@ -25,6 +25,15 @@ def text_of(problem: Problem) -> str:
         return ""
     text = origins.load(problem.origin).text
     return text.decode("utf-8-sig") if form_of(text) == "kernelbench" else ""
+
+
+def numbers_of(problem: Problem) -> Mapping[str, float | str]:
+    """`numbers_of_model` of the file that states a problem: where that is made smaller, of the smaller one."""
+    text = text_of(problem)
+    return numbers_of_model(
+        text and text_at(text, problem.example_sizes[0]),
+        {*problem.sizes, *(one.name for one in problem.scalars)},
+    )
 
 
 def numbers_of_model(text: str, sizes: Collection[str]) -> Mapping[str, float | str]:

@@ -181,6 +181,7 @@ class Solution:
                     "name": one.name,
                     "shape": one.shape_at(sizes),
                     "type": "bool" if one.is_bool else str(one.dtype),
+                    "changed": one.changed,
                 }
                 for one in self.problem.inputs
             ]

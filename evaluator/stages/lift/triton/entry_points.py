@@ -11,7 +11,7 @@ from common.contract import Status
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents, refuse_arrays
 from evaluator.stages.lift.dialects import EntryFunction
-from evaluator.stages.lift.extension.model_numbers import numbers_of_model, text_of
+from evaluator.stages.lift.extension.model_numbers import numbers_of
 
 MODEL: Final = "ModelNew"
 RETURNING: Final = "kernel_function"
@@ -157,7 +157,7 @@ def _keywords(problem: Problem, entry: PythonEntry, own: Mapping[str, float | st
 
 def _own_numbers(problem: Problem) -> dict[str, float | str]:
     """What the problem's Model is made with, but what a tensor may be called as: `bias` says that there is one."""
-    made_with = numbers_of_model(text_of(problem), [*(one.name for one in problem.scalars), *problem.sizes])
+    made_with = numbers_of(problem)
     tensors = [one.name for one in (*problem.inputs, *problem.outputs)]
     return {
         name: one
@@ -295,6 +295,7 @@ def python_call(
 
     return {
         "model": model if is_model else None,
+        "changed": [places[tensor.name] for tensor in problem.inputs if tensor.changed],
         "tensors": [[types[tensor.name], list(tensor.shape_at(sizes))] for tensor in every],
         "arguments": [argument(name) for name in binding.names],
         "keywords": {name: argument(name) for name in binding.keywords},

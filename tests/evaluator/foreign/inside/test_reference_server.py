@@ -94,6 +94,12 @@ def test_what_a_part_is_written_into_only_the_file_can_make(change: str) -> None
     assert server("return x * 2.0", inputs).describe()["inputs"][0]["draw"] == {"kind": "called"}
 
 
+def test_inputs_that_forward_changes_in_place_are_told() -> None:
+    inputs = "def get_inputs():\n    return [torch.rand(4, 6), torch.rand(4, 6), torch.rand(4, 6)]\n"
+    told = server("x[0].relu_(); y = y + z; return x * y", inputs, arguments="self, x, y, z").describe()
+    assert [one.get("changed", False) for one in told["inputs"]] == [True, False, False]
+
+
 def test_numbers_that_a_file_states_in_any_way_are_sizes() -> None:
     text = (
         "N = 2 * 1024\nshape = (3, 1 << 2)\nH = W = 5\nD, K = 6, 7\ntwice = N * 2\nagain = 1\nagain = 2\n"

@@ -55,7 +55,7 @@ def test_kernel_function_runs_as_it_is_bound(tools, source, status):
 
 
 def test_numbers_of_a_model_keep_their_kinds(monkeypatch):
-    monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
+    monkeypatch.setattr("evaluator.stages.lift.extension.model_numbers.text_of", lambda _: MODEL)
     source = "def kernel_function(x, weight, bias, rows, scale, *, keep, window): pass\n"
     call = written_functions.call_of_python(source, find_problem("layer_norm"))
     assert call.arguments[:3] == (("t", "x"), ("t", "weight"), ("t", "bias"))

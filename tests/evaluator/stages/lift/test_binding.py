@@ -89,6 +89,27 @@ def test_numbers_are_passed_as_the_function_takes_them():
         call_values(SAXPY, ("x", "y", "out", "alpha", "n"), narrow, {"n": 40000}, {})
 
 
+MODEL = """
+class Model:
+    def __init__(self, power): pass
+    def forward(self, x, y, beta): pass
+def get_inputs(): return [torch.rand(n), torch.rand(n), 0.25]
+def get_init_inputs(): return [3]
+"""
+
+
+def test_numbers_of_a_model_are_bound_by_name_where_order_does_not_fit(monkeypatch):
+    monkeypatch.setattr("evaluator.stages.lift.extension.model_numbers.text_of", lambda _: MODEL)
+    parameters = (IN, IN, OUT, REAL, WHOLE, WHOLE)
+    found = bound(("x", "y", "out", "beta", "power", "n"), parameters)
+    assert found.said == "solve(x, y, out, beta, power, n) bound by name"
+    values = call_values(SAXPY, found.names, parameters, {"n": 5}, {}, own=found.own)
+    assert values[3:] == ["f 0.25", "i 3", "i 5"]
+    assert bound(("x", "y", "out", "beta", "power"), parameters[:5]).names == ("x", "y", "out", "alpha", "n")
+    with pytest.raises(LiftRefusedError, match="'beta' of saxpy is a floating-point number"):
+        bound(("x", "y", "out", "power", "beta", "n"), (*parameters[:3], WHOLE, WHOLE, WHOLE))
+
+
 @pytest.mark.parametrize(
     ("source", "adds"),
     [

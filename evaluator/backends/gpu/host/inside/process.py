@@ -5,7 +5,7 @@
     (start)                                      -> done {facts}
     load {form, libraries, call} + text and libraries, as files -> done {}
     memory {bytes} + descriptor                  -> done {}
-    prepare {sizes, scalars, tensors, reference} -> done {entry}
+    prepare {sizes, scalars, tensors, reference, changed} -> done {entry}
     arm {number}                                 -> done {number}, and then `handshake.Handshake`
     profile {}                                   -> done {spent: [[name, kind, us]]}
     (what the submission raises)                 -> fault {kind, message, line}
@@ -86,7 +86,7 @@ class _Server:
             found[role][name] = piece
         tensors = Tensors(found["input"], found["output"])
         numbers = order["sizes"], order["scalars"]
-        entry = self._solutions[order["program"]].prepare(tensors, *numbers, order["reference"])
+        entry = self._solutions[order["program"]].prepare(tensors, *numbers, order["reference"], order["changed"])
         self._device.synchronize()
         return {"entry": entry}
 

@@ -1,5 +1,6 @@
 """A submission's Python text in its own process: carried out, made for a set of sizes, and called on tensors."""
 
+import ast
 import inspect
 import traceback
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,14 @@ import torch
 
 from evaluator.backends.gpu.host.inside.extensions import NoCompilerError, PrebuiltModules
 from evaluator.backends.gpu.host.inside.form import Form
-from evaluator.backends.model_binding import MisfitError, call_arguments, init_arguments, state_as_inputs
+from evaluator.backends.model_binding import (
+    MisfitError,
+    call_arguments,
+    init_arguments,
+    outputs_of,
+    state_as_inputs,
+)
+from evaluator.backends.stated_call import forward_arguments, in_order_of, returned_keys
 
 TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
@@ -71,15 +79,24 @@ class LoadedText:
             raise MisfitError(f"it defines no {wanted[0]}")
         self._called: Any = None
         self._arguments: list[Any] = []
+        self._by_name: Mapping[str, Any] = {}
         self._outputs: list[torch.Tensor] = []
+        self._keys: Sequence[str] = ()
+        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     @torch.no_grad()
     def prepare(
-        self, tensors: Tensors, sizes: Mapping[str, int], scalars: Mapping[str, float], reference: str = ""
+        self,
+        tensors: Tensors,
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, float],
+        reference: str = "",
+        changed: Sequence[str] = (),
     ) -> str:
         """Make it for these sizes; what is called, in words. Raises whatever it raises, and MisfitError.
 
-        `reference`: the file that states the problem, at these sizes, where it says how a model is made.
+        `reference`: the file that states the problem, at these sizes, where it says how a model is made. `changed`:
+        inputs that it changes in place: each call gets a copy.
         """
         self._outputs = list(tensors.outputs.values())
         numbers = {**sizes, **scalars}
@@ -89,6 +106,9 @@ class LoadedText:
             made = [torch.zeros_like(one) for one in self._outputs]
             self._called, self._arguments = (lambda: made), []
             return "nothing"
+        copied = {name: torch.empty_like(tensors.inputs[name]) for name in changed}
+        self._copies = [(one, tensors.inputs[name]) for name, one in copied.items()]
+        tensors = Tensors({**tensors.inputs, **copied}, tensors.outputs)
         if self._form == "triton" and self._call:
             return self._bound(self._names[self._call[0]], tensors, numbers)
         if self._form == "triton":
@@ -99,22 +119,27 @@ class LoadedText:
             return _in_words(self._entry, self._called)
         if self._form == "torch-extension":
             return self._extension(tensors, numbers)
-        self._called = self._model(reference)
-        self._arguments, used = call_arguments(self._called.forward, tensors.inputs, numbers)
+        tree, stated = ast.parse(reference), carried_out(reference, REFERENCE) if reference else {}
+        self._called = self._model(stated)
+        self._keys = returned_keys(tree)
+        forward = self._called.forward
+        self._arguments, self._by_name, used = forward_arguments(tree, stated, forward, tensors.inputs, numbers)
         share_state(self._called, {name: one for name, one in tensors.inputs.items() if name not in used})
-        return _in_words("ModelNew.forward", self._called.forward)
+        return _in_words("ModelNew.forward", forward)
 
     @torch.no_grad()
     def call(self) -> Any:
         """Call it. Raises whatever it raises."""
-        return self._called(*self._arguments)
+        for copy, given in self._copies:
+            copy.copy_(given)
+        return self._called(*self._arguments, **self._by_name)
 
     @torch.no_grad()
     def deliver(self, returned: Any) -> None:
         """Copy what it returned to where the referee takes it. Raises MisfitError."""
         if not self._outputs:
             return
-        found = list(returned) if isinstance(returned, list | tuple) else [returned]
+        found = outputs_of(in_order_of(self._keys, returned))
         if len(found) != len(self._outputs):
             raise MisfitError(f"it returns {len(found)} outputs, and the problem has {len(self._outputs)}")
         for at, (one, place) in enumerate(zip(found, self._outputs, strict=True)):
@@ -156,8 +181,8 @@ class LoadedText:
         self._returns_all_but([what for what in given if isinstance(what, str)], tensors)
         return f"{name}({', '.join(map(str, given))})"
 
-    def _model(self, reference: str) -> torch.nn.Module:
-        stated = carried_out(reference, REFERENCE) if reference else {}
+    def _model(self, stated: Mapping[str, Any]) -> torch.nn.Module:
+        """As the problem's own file, which defines `stated`, makes its."""
         args, kwargs = init_arguments(stated["get_init_inputs"]() if "get_init_inputs" in stated else [])
         torch.manual_seed(SEED)
         made = (self._names["ModelNew"] if self._names else stated["Model"])(*args, **kwargs)

@@ -31,7 +31,8 @@ def trace(script: Script, made: MadeModel, call: dict[str, Any]) -> None:
         for at, one in enumerate(call["inputs"], first):
             dtype = DTYPES[one["type"]]
             line = script.add("tensor", at, dtype.number, *one["shape"])
-            inputs[one["name"]] = PassedTensor(one["shape"], dtype, line)
+            given = PassedTensor(one["shape"], dtype, line)
+            inputs[one["name"]] = given.clone() if one["changed"] else given
         arguments, by_name, used = made.arguments(inputs)
         if state is None:
             # What forward keeps in the model is its own, and no parameter.

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.backends.model_binding import call_arguments, init_arguments, state_as_inputs
+from evaluator.backends.model_binding import init_arguments, state_as_inputs
+from evaluator.backends.stated_call import forward_arguments, in_order_of, returned_keys
 from evaluator.foreign.inside import numbers_in_text
-from evaluator.stages.lift.kernelbench.inside.stated_call import returned_keys, stated_call
 
 
 def executed(name: str) -> dict[str, Any]:
@@ -66,21 +66,11 @@ class MadeModel:
 
     def arguments(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
         """What forward is called with, and the inputs among it. Raises MisfitError."""
-        stated = stated_call(self._tree, self._names, self.model.forward, inputs)
-        if stated is not None:
-            return stated
-        arguments, used = call_arguments(self.model.forward, inputs, self._numbers)
-        return arguments, {}, used
+        return forward_arguments(self._tree, self._names, self.model.forward, inputs, self._numbers)
 
     def called(self, arguments: Sequence[Any], by_name: Mapping[str, Any]) -> Any:
         """What forward returns: a dict in the order in which the problem's own file writes its."""
-        returned = self.model(*arguments, **by_name)
-        keys = returned_keys(self._tree)
-        return (
-            {key: returned[key] for key in keys}
-            if isinstance(returned, dict) and {*returned} == {*keys}
-            else returned
-        )
+        return in_order_of(returned_keys(self._tree), self.model(*arguments, **by_name))
 
 
 def bind_state(state: list[tuple[str, Any]], inputs: dict[str, Any]) -> None:

@@ -184,8 +184,8 @@ def _called(
     """Make the calls at one set of sizes."""
     model = Model(vars(module), call["model"]) if call["model"] else None
     for each_set in call["sets"]:
-        tensors = sets[each_set]
         memory.begin_call()
+        tensors = [one.clone() if number in call["changed"] else one for number, one in enumerate(sets[each_set])]
         arguments = [_passed(tensors, *each) for each in call["arguments"]]
         keywords = {name: _passed(tensors, *each) for name, each in call["keywords"].items()}
         given = model(tensors) if model else getattr(module, entry)(*arguments, **keywords)

@@ -95,7 +95,7 @@ def get_init_inputs(): return [rows, 2, 0.5]
     ],
 )
 def test_kernel_function_gets_what_model_gets_and_returns_the_outputs(parameters, names, keywords, monkeypatch):
-    monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
+    monkeypatch.setattr("evaluator.stages.lift.extension.model_numbers.text_of", lambda _: MODEL)
     problem = find_problem("layer_norm")
     binding = bound("layer_norm", f"def kernel_function({parameters}): pass")
     assert (binding.names, binding.keywords) == (tuple(names.split()), tuple(keywords.split()))
@@ -108,7 +108,7 @@ def test_kernel_function_gets_what_model_gets_and_returns_the_outputs(parameters
 
 
 def test_a_switch_of_model_is_no_bias_and_numbers_go_by_their_names(monkeypatch):
-    monkeypatch.setattr("evaluator.stages.lift.triton.entry_points.text_of", lambda _: MODEL)
+    monkeypatch.setattr("evaluator.stages.lift.extension.model_numbers.text_of", lambda _: MODEL)
     binding = bound("rms_norm", "def run(data, gain, scale, bias=None, window=None): pass")
     assert (binding.names, binding.keywords) == (("x", "weight", "scale"), ("window",))
     assert bound("vector_add", "def run(stride, scale, window): pass").names == ("a", "b", "c")

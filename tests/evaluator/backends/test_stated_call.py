@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evaluator.stages.lift.kernelbench.inside.stated_call import stated_call
+from evaluator.backends.stated_call import stated_call
 
 TENSORS = {"x": "X", "y": "Y", "pair_0": "P", "pair_1": "Q", "xs_0": "A", "xs_1": "B", "w_input": "W"}
 
@@ -36,6 +36,7 @@ def called(parameters: str, body: str, own: str = "*args, **kwargs") -> Any:
         ("x, k", "return [[t.rand(N)], {'k': max(2, 3)}]", (["X"], {"k": 3}, ["x"])),
         ("*xs", "t.seed(0)\n    return [t.rand(N), t.rand(N), True]", (["A", "B", True], {}, ["xs_0", "xs_1"])),
         ("w, k", "return t.rand(N), 1", (["W", 1], {}, ["w_input"])),
+        ("x, k, s", "x, k = t.rand(N), 3\n    s = n = N\n    return [x, k, n]", (["X", 3, 6], {}, ["x"])),
     ],
 )
 def test_numbers_text_and_what_holds_tensors_are_passed(parameters: str, body: str, found: Any) -> None:
@@ -48,6 +49,7 @@ def test_numbers_text_and_what_holds_tensors_are_passed(parameters: str, body: s
         ("x, y", "return [t.rand(N), t.rand(N)]"),  # what is bound by names and in order
         ("x, k", "return [t.rand(N), random.randint(1, 4)]"),
         ("x, k", "k = 1\n    if N > 3:\n        k = 2\n    return [t.rand(N), k]"),
+        ("x, k", "k: int\n    x, k = t.rand(N).split(3)\n    return [x, 1]"),
         ("x, k", "k = [1]\n    k.append(2)\n    return [t.rand(N), k]"),
         ("x, k", "return [t.rand(i) for i in (1, 2)]"),
         ("z, k", "return [t.rand(N), 3]"),

@@ -1,7 +1,8 @@
 """How a problem's own file calls `forward`: also with numbers, text, None, and tensors in lists and dicts.
 
 What is a tensor is known by the problem's inputs, and so is its name (`evaluator.foreign.inside.kernelbench`); what
-else the file passes is read from its text, since here nothing makes tensors of random numbers.
+else the file passes is read from its text: where `torch` is a stand-in nothing makes tensors of random numbers, and
+where it is not (`gpu.host.inside`) they would take the memory and the time of the inputs once more.
 """
 
 import ast
@@ -9,8 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from evaluator.backends.model_binding import init_arguments
-from evaluator.foreign.inside.numbers_in_text import assigned
+from evaluator.backends.model_binding import call_arguments, init_arguments
 
 _PLAIN: Final = (bool, int, float, str, type(None))
 _CALLABLE: Final = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "round", "str", "sum", "tuple", "list")
@@ -23,6 +23,24 @@ class _Tensor:
 
 class _UnknownError(Exception):
     """The text does not say it."""
+
+
+def forward_arguments(
+    tree: ast.Module,
+    names: Mapping[str, Any],
+    function: Callable[..., Any],
+    tensors: Mapping[str, Any],
+    numbers: Mapping[str, float],
+) -> tuple[list[Any], dict[str, Any], list[str]]:
+    """What a ModelNew's forward is called with, in order and by name, and the tensors among it.
+
+    `tree`, `names`: the problem's own file and what it defines; both may be empty. Raises MisfitError.
+    """
+    stated = stated_call(tree, names, function, tensors)
+    if stated is not None:
+        return stated
+    arguments, used = call_arguments(function, tensors, numbers)
+    return arguments, {}, used
 
 
 def stated_call(
@@ -54,15 +72,20 @@ def stated_call(
     return filled, named, used
 
 
-def returned_keys(tree: ast.Module) -> list[Any]:
+def returned_keys(tree: ast.Module) -> list[str]:
     """Of the dict that the `forward` of the problem's own file writes in its one `return`; else none."""
     models = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Model"]
     methods = [one for model in models for one in model.body if isinstance(one, ast.FunctionDef)]
     forward = [one for each in methods if each.name == "forward" for one in ast.walk(each)]
     match [one.value for one in forward if isinstance(one, ast.Return)]:
         case [ast.Dict(keys=keys)]:
-            return [one.value for one in keys if isinstance(one, ast.Constant)]
+            return [str(one.value) for one in keys if isinstance(one, ast.Constant)]
     return []
+
+
+def in_order_of(keys: Sequence[str], returned: Any) -> Any:
+    """What a ModelNew returned: a dict of these keys, which `returned_keys` gives, in their order."""
+    return {key: returned[key] for key in keys} if isinstance(returned, dict) and {*returned} == {*keys} else returned
 
 
 def _returned(tree: ast.Module, names: Mapping[str, Any]) -> Any:
@@ -74,20 +97,27 @@ def _returned(tree: ast.Module, names: Mapping[str, Any]) -> Any:
     for statement in defined[-1].body:
         if isinstance(statement, ast.Return) and statement.value is not None:
             return _value(statement.value, known)
-        if isinstance(statement, ast.Assign | ast.AnnAssign):
-            given = list(assigned([statement]))
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            stored = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
-            if stored != {name for name, _ in given}:
-                raise _UnknownError
-            known |= {name: _value(value, known) for name, value in given}
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            value = _value(statement.value, known)
+            for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                known |= _assigned(target, value)
         elif isinstance(statement, ast.Expr):
             read = (known.get(one.id) for one in ast.walk(statement) if isinstance(one, ast.Name))
             if any(isinstance(one, list | dict) for one in read):
                 break  # which it may change
-        elif not isinstance(statement, ast.Pass):
+        elif not isinstance(statement, ast.Pass | ast.AnnAssign):
             break
     raise _UnknownError
+
+
+def _assigned(target: ast.expr, value: Any) -> dict[str, Any]:
+    """The names in `k`, and in `x, k` where that many values are known. Raises _UnknownError."""
+    if isinstance(target, ast.Name):
+        return {target.id: value}
+    if not (isinstance(target, ast.Tuple) and isinstance(value, list | tuple) and len(target.elts) == len(value)):
+        raise _UnknownError
+    pairs = zip(target.elts, value, strict=True)
+    return {name: made for one, each in pairs for name, made in _assigned(one, each).items()}
 
 
 def _value(one: ast.expr, names: Mapping[str, Any]) -> Any:
