@@ -8,7 +8,15 @@ from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem, Tensor
 from evaluator.stages.launch.arguments import takes_number
 
-__all__ = ["INFERRED_BLOCK", "arguments_by_kind", "count_of", "launch_to_try", "shared_to_try"]
+__all__ = [
+    "INFERRED_BLOCK",
+    "arguments_by_kind",
+    "arguments_in_order",
+    "const_output",
+    "count_of",
+    "launch_to_try",
+    "shared_to_try",
+]
 
 INFERRED_BLOCK: Final = 256
 _COUNT = re.compile(r"n|.*(?:total|size|num|count|len|elem).*", re.IGNORECASE)
@@ -59,6 +67,26 @@ def arguments_by_kind(problem: Problem, entry: Entry) -> tuple[str, ...]:
         chosen[integers[0][0]] = count_of(max(problem.outputs, key=lambda one: len(one.shape)))
     _pair([index for index, _ in integers], sizes, chosen)
     return tuple(chosen.get(index, parameter.name) for index, parameter in enumerate(entry.parameters))
+
+
+def arguments_in_order(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What stands for each parameter of one kernel, or one of several, in a line to start from."""
+    names, offered = tuple(parameter.name for parameter in entry.parameters), problem.parameter_names
+    if set(names) <= set(offered):
+        return names
+    if len(names) == len(offered) and const_output(problem, entry) is None:
+        return offered
+    # Of several kernels, most have temporaries between them, which no problem names.
+    return arguments_by_kind(problem, entry) if len(entries) == 1 or len(names) == len(offered) else names
+
+
+def const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | None:
+    """The first pointer to const that would be an output in order, and that output."""
+    outputs = {output.name for output in problem.outputs}
+    for parameter, what in zip(entry.parameters, problem.parameter_names, strict=False):
+        if parameter.kind == "pointer" and not parameter.may_write and what in outputs:
+            return parameter, what
+    return None
 
 
 def _by_name(problem: Problem, parameters: Sequence[Parameter]) -> Iterator[tuple[int, str]]:

@@ -31,6 +31,8 @@ from evaluator.stages.launch.checked_plan import (
 from evaluator.stages.launch.inference import (
     INFERRED_BLOCK,
     arguments_by_kind,
+    arguments_in_order,
+    const_output,
     count_of,
     launch_to_try,
     shared_to_try,
@@ -252,7 +254,7 @@ def _infer(problem: Problem, entries: Sequence[Entry]) -> tuple[LaunchPlan, str]
             "Name every parameter as the problem does, or say how to launch with a line such as\n"
             f"{as_directives(_guess(problem, entry, entries))}{_to_replace(problem, (entry,))}",
         )
-    mismatch = _const_output(problem, entry)
+    mismatch = const_output(problem, entry)
     if mismatch is not None:
         parameter, output = mismatch
         raise PlanRefusedError(
@@ -272,7 +274,9 @@ def _guess(
     counts = dict.fromkeys(map(count_of, problem.outputs))
     largest = f"max({', '.join(counts)})" if len(counts) > 1 else next(iter(counts))
     grid = (f"ceil_div({largest}, {INFERRED_BLOCK})",)
-    return _one_launch(entry, entries, arguments or _arguments(problem, entry, entries), grid, (str(INFERRED_BLOCK),))
+    return _one_launch(
+        entry, entries, arguments or arguments_in_order(problem, entry, entries), grid, (str(INFERRED_BLOCK),)
+    )
 
 
 def _one_launch(
@@ -328,29 +332,9 @@ def _about_inferred(problem: Problem, plan: LaunchPlan, entries: Sequence[Entry]
     return f"{launched}. If it needs another grid or block, say so in a line such as\n{likely}"
 
 
-def _arguments(problem: Problem, entry: Entry, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """What stands for each parameter of one kernel, or one of several, in a line to start from."""
-    names, offered = tuple(parameter.name for parameter in entry.parameters), problem.parameter_names
-    if set(names) <= set(offered):
-        return names
-    if len(names) == len(offered) and _const_output(problem, entry) is None:
-        return offered
-    # Of several kernels, most have temporaries between them, which no problem names.
-    return arguments_by_kind(problem, entry) if len(entries) == 1 or len(names) == len(offered) else names
-
-
-def _const_output(problem: Problem, entry: Entry) -> tuple[Parameter, str] | None:
-    """The first pointer to const that would be an output in order, and that output."""
-    outputs = {output.name for output in problem.outputs}
-    for parameter, what in zip(entry.parameters, problem.parameter_names, strict=False):
-        if parameter.kind == "pointer" and not parameter.may_write and what in outputs:
-            return parameter, what
-    return None
-
-
 def _to_replace(problem: Problem, entries: Sequence[Entry]) -> str:
     """What to do with the names in a guessed plan that the problem does not have."""
-    names = [name for entry in entries for name in _arguments(problem, entry, entries)]
+    names = [name for entry in entries for name in arguments_in_order(problem, entry, entries)]
     known = (*problem.parameter_names, *map(count_of, problem.outputs))
     unknown = [name for name in dict.fromkeys(names) if name not in known]
     if unknown:

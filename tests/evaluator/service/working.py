@@ -40,7 +40,7 @@ def accept(storage, *args, **more):
     return storage_samples.accept(storage, submission(*args, **more)).evaluation.id
 
 
-def until(true, timeout_s=60.0):
+def until(true, timeout_s=180.0):
     """Wait until `true()` is; what it gave."""
     until_s = time.monotonic() + timeout_s
     while not (found := true()):
@@ -49,7 +49,7 @@ def until(true, timeout_s=60.0):
     return found
 
 
-def done(storage, evaluation_id, timeout_s=60.0):
+def done(storage, evaluation_id, timeout_s=180.0):
     """The evaluation, once it has ended."""
     return until(lambda: (one := storage.evaluations.get(evaluation_id, None)).state == "done" and one, timeout_s)
 
