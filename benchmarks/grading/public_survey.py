@@ -44,14 +44,14 @@ from evaluator.foreign.reference import (
     ReferenceTooLargeError,
     usual_room,
 )
-from evaluator.foreign.sizes import VariedSizes, afforded, shapes_as_stated, sizes_in_words
+from evaluator.foreign.sizes import VariedSizes, afforded, shapes_as_stated
 from evaluator.foreign.zygote import ReferenceRoom
 from evaluator.pipeline.grading_job import Preparation
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.arrays import NumpyRng
 from evaluator.problems.linter import HARDLY, telling_share
-from evaluator.problems.problem import Problem
+from evaluator.problems.problem import Problem, sizes_in_words
 from evaluator.settings import MachineSettings
 
 _NAME: Final = "public_survey"
@@ -152,10 +152,12 @@ def _known(described: Description) -> Known:
 def _too_large(file: File, described: Description) -> str:
     """The file's own sizes in words, where it is described at others."""
     try:
-        stated = file.described({})
+        stated = file.described({}).sizes
     except ReferenceTooLargeError as refused:
-        return sizes_in_words({one: refused.constants.get(one, 0) for one in described.sizes})
-    return "" if stated.sizes == described.sizes else sizes_in_words(stated.sizes)
+        stated = {one: refused.constants.get(one, 0) for one in described.sizes}
+    else:
+        stated = {} if stated == described.sizes else stated
+    return sizes_in_words(stated) if stated else ""
 
 
 def graded(place: Path, toolbox: Toolbox, lift_only: bool) -> Row:

@@ -45,7 +45,6 @@ from evaluator.foreign.sizes import (
     follows,
     learned_sizes,
     shapes_as_stated,
-    sizes_in_words,
 )
 from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
 from evaluator.problems.linter import degeneracies
@@ -59,6 +58,7 @@ from evaluator.problems.problem import (
     Tensor,
     Tolerance,
     Work,
+    sizes_in_words,
 )
 
 RULES: Final = "kernelbench 8"
@@ -184,10 +184,12 @@ def _assumed(described: Description) -> Iterator[str]:
 def _too_large(described: Description, file: File) -> str:
     """The file's own constants, where it is described at smaller ones."""
     try:
-        published = file.described({})
+        published = file.described({}).sizes
     except ReferenceTooLargeError as refused:
-        return sizes_in_words({name: value for name, value in refused.constants.items() if name in described.sizes})
-    return "" if published.sizes == described.sizes else sizes_in_words(published.sizes)
+        own: Sizes = {name: value for name, value in refused.constants.items() if name in described.sizes}
+    else:
+        own = {} if published == described.sizes else published
+    return sizes_in_words(own) if own else ""
 
 
 def _repair(file: File, described: Description) -> str:

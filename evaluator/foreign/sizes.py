@@ -70,11 +70,6 @@ def constants_of(base: Description, sizes: Mapping[str, int]) -> dict[str, int]:
     return {name: sizes[name] for name in base.reducible if name in sizes}
 
 
-def sizes_in_words(sizes: Mapping[str, int]) -> str:
-    """`n=3, m=4`."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "its own shapes"
-
-
 def work_of(described: Description) -> int:
     """Operations, and elements that move."""
     return described.flops + _elements(described)

@@ -12,13 +12,13 @@ from evaluator.errors import Ruling, UsageError
 from evaluator.pipeline.progress import ProgressCallback, by_trials, unheard
 from evaluator.pipeline.referee import HostRequest, HostResult, JudgeRequest, JudgeResult, Referee
 from evaluator.problems.arrays import NumpyRng, Rng
-from evaluator.problems.problem import Problem, Sizes
+from evaluator.problems.problem import Problem, Sizes, sizes_in_words
 from evaluator.sandbox.retry import tried
 from evaluator.seed import Seed
 from evaluator.stages.profile.sampled_counters import sample, shortfall
 from evaluator.stages.profile.sim_counters import tally
 from evaluator.stages.verify.large.large_trials import SampledTrials
-from evaluator.stages.verify.trials import PlannedTrial, at, rehearsal, trials_and_left_out, work_at
+from evaluator.stages.verify.trials import PlannedTrial, rehearsal, trials_and_left_out, work_at
 from evaluator.stages.verify.verification import verify
 from evaluator.stages.verify.verified import Verified
 
@@ -199,7 +199,7 @@ def _generalisation(
 
 def _placed(sizes: Sizes, ruling: Ruling) -> str:
     """The message, with where it holds."""
-    place = at(sizes)
+    place = sizes_in_words(sizes)
     return ruling.message if place in ruling.message else f"At {place}: {ruling.message}"
 
 
@@ -218,7 +218,7 @@ def _generalised(verified: Verified, elsewhere: _Elsewhere) -> Verified:
         return told.warned((f"not all of the other sizes drawn could be judged: {unjudged}",) if unjudged else ())
     warning = (
         f"the kernel is right at the problem's own sizes, as it must be, and not at others, such as "
-        f"{at(found.sizes[-1])}: {found.message}"
+        f"{sizes_in_words(found.sizes[-1])}: {found.message}"
     )
     return told.warned((warning,))
 

@@ -404,6 +404,11 @@ C_TYPES: Final = {
 _HEADERS: Final = {DType.FLOAT16: "cuda_fp16.h", DType.BFLOAT16: "cuda_bf16.h"}
 
 
+def sizes_in_words(sizes: Sizes, equals: str = "=") -> str:
+    """`m=64, n=3`; in words where a problem is known at its own shapes only, and has no sizes."""
+    return ", ".join(f"{name}{equals}{size}" for name, size in sizes.items()) or "its own shapes"
+
+
 def starter(problem: Problem) -> str:
     """A source file to start from: the problem's name, the right signature, a launch directive, an empty body."""
     parameters = [f"const {C_TYPES[t.dtype]}* {t.name}" for t in problem.inputs]

@@ -26,7 +26,7 @@ from evaluator.backends.session import (
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import Array, as_elements
 from evaluator.problems.catalogue import ProblemById
-from evaluator.problems.problem import Arrays, Sizes
+from evaluator.problems.problem import Arrays, Sizes, sizes_in_words
 from evaluator.stages.compile.resources import fitting_blocks
 from evaluator.stages.launch.arguments import ArgumentError, pack, takes_number
 from evaluator.stages.launch.calls import Call
@@ -231,7 +231,7 @@ class _Sized:
         values = [(s, scalars.get(s.name, s.value)) for s in checked_plan.problem.scalars]
         self.names = {**{s.name: int(value) for s, value in values if not s.dtype.is_float}, **sizes}
         self.floats = {s.name: rounded(value, s.dtype) for s, value in values if s.dtype.is_float}
-        self.where = "at " + (", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes")
+        self.where = f"at {sizes_in_words(sizes, ' = ')}"
 
     def sized_plan(self, memory_bytes: int) -> SizedPlan:
         buffers = self._buffers(memory_bytes)

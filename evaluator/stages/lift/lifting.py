@@ -10,7 +10,7 @@ from common.wire import Wire
 from evaluator.backends.session import Program
 from evaluator.disk_cache import Cache
 from evaluator.errors import Ruling
-from evaluator.problems.problem import Problem, Sizes
+from evaluator.problems.problem import Problem, Sizes, sizes_in_words
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.stages.compile.kernel_entries import launch_bounds
 from evaluator.stages.compile.toolchain import Beside, Toolchain
@@ -225,8 +225,7 @@ class Lifted:
 
 def there(ruling: Ruling, sizes: Sizes) -> Ruling:
     """The same, with where it was."""
-    at = ", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes"
-    return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {at}).")
+    return replace(ruling, message=f"{ruling.message.removesuffix('.')} (at {sizes_in_words(sizes, ' = ')}).")
 
 
 def lift(

@@ -9,7 +9,7 @@ import numpy as np
 
 from common.contract import Correctness, Settings, Trial
 from evaluator.errors import UsageError
-from evaluator.problems.problem import Distribution, DistributionRole, Problem, Sizes, Tolerance
+from evaluator.problems.problem import Distribution, DistributionRole, Problem, Sizes, Tolerance, sizes_in_words
 from evaluator.problems.round_sizes import round_sizes
 from evaluator.stages.verify.comparison import Comparison
 
@@ -51,7 +51,7 @@ class PlannedTrial:
     @property
     def place(self) -> str:
         """`n=1000, alpha=-3.25`."""
-        return ", ".join((at(self.sizes), *(f"{name}={value:g}" for name, value in self.scalars.items())))
+        return ", ".join((sizes_in_words(self.sizes), *(f"{name}={value:g}" for name, value in self.scalars.items())))
 
 
 def plan_trials(
@@ -81,8 +81,8 @@ def trials_and_left_out(
         published = sum(not trial.beyond and trial.sizes == problem.timing_sizes for trial in wanted)
         beyond += [problem.timing_sizes] * (published == 1)  # for the timing's sake alone
     left_out = (
-        f"{at(sizes)}: its tensors take {tensor_bytes(problem, sizes) / (1 << 20):.4g} MiB, more than half of the "
-        f"memory limit"
+        f"{sizes_in_words(sizes)}: its tensors take {tensor_bytes(problem, sizes) / (1 << 20):.4g} MiB, more than "
+        "half of the memory limit"
         for sizes in beyond
         if not fits(problem, sizes, settings)
     )
@@ -230,7 +230,8 @@ def asked_sizes(problem: Problem, sizes: Mapping[str, int]) -> Sizes:
     if not problem.serves.admits(asked):
         others = ", ".join(f"{name}={size}" for name, size in asked.items() if name not in sizes)
         raise UsageError(
-            f"The sizes {at(asked)} are out of range together{f' ({others} by default)' if others else ''}.",
+            f"The sizes {sizes_in_words(asked)} are out of range together"
+            f"{f' ({others} by default)' if others else ''}.",
             f"{problem.id} is graded with {problem.serves.text}.",
         )
     return asked
@@ -253,11 +254,6 @@ def work_at(problem: Problem, sizes: Sizes) -> float:
     """The problem's least work at `sizes`: operations, and words of memory that move."""
     work = problem.work(sizes)
     return work.flops + (work.read_bytes + work.written_bytes) / 4
-
-
-def at(sizes: Sizes) -> str:
-    """`m=64, n=3`; in words where a problem is known at its own shapes only."""
-    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "its own shapes"
 
 
 def unlike(

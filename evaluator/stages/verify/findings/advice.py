@@ -6,8 +6,8 @@ from typing import Final
 
 from common.contract import Mismatch, Trial
 from evaluator.problems.generators import OWN_ROUNDING
-from evaluator.problems.problem import Problem
-from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes
+from evaluator.problems.problem import Problem, sizes_in_words
+from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes
 
 _SHOWN_SIZES: Final = 6
 """Of those at which the kernel was right: the largest."""
@@ -34,7 +34,7 @@ def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTri
         )
     if all(done.sizes != failed.sizes for done in passed):
         largest_first = sorted(passed, key=lambda done: tensor_bytes(problem, done.sizes), reverse=True)
-        sizes = list(dict.fromkeys(at(done.sizes) for done in largest_first))
+        sizes = list(dict.fromkeys(sizes_in_words(done.sizes) for done in largest_first))
         smaller = f"; and at {len(sizes) - _SHOWN_SIZES} smaller sizes" if len(sizes) > _SHOWN_SIZES else ""
         edge = (
             f" This size is above all published ones, and within the range: {problem.serves.text}."

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evaluator.backends.session import Buffer, BufferCopy, BufferFill, KernelLaunch, PieceSession, PlanRun, RunOutcome
 from evaluator.errors import Ruling
 from evaluator.problems.arrays import dtype_in, namespace, rng_seed
-from evaluator.problems.problem import Problem
+from evaluator.problems.problem import Problem, sizes_in_words
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, compare_elements, compare_output
 from evaluator.stages.verify.examination import POISON, Examination
@@ -25,7 +25,7 @@ from evaluator.stages.verify.instruction_limit import instruction_limit
 from evaluator.stages.verify.large.growth import where_it_breaks_off
 from evaluator.stages.verify.large.pieces import Piece, draw_pieces
 from evaluator.stages.verify.large.spread_elements import spread_elements, strides_of, written_elements
-from evaluator.stages.verify.trials import PlannedTrial, at, tensor_bytes, trial_of, work_at
+from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, trial_of, work_at
 
 _LARGE_BYTES: Final = 6 << 20
 """Of all tensors: below, drawing, sending and comparing everything takes a few tens of milliseconds."""
@@ -269,7 +269,7 @@ class SampledTrials:
 
     @staticmethod
     def _left_out(examination: Examination, trial: PlannedTrial, why: str) -> Ruling | None:
-        examination.left_out.append(f"{at(trial.sizes)}: {why}")
+        examination.left_out.append(f"{sizes_in_words(trial.sizes)}: {why}")
         examination.trials.append(trial_of(trial, True, compared=0))
         return None
 
