@@ -2,6 +2,7 @@
 
     python benchmarks/gpu/host_tier.py OUT.json [--only PART] [--after NAME] [--seconds 300] [--repeats N]
         [--stand-in]
+    python benchmarks/gpu/host_tier.py OUT.json --report DEVICE
 
 corpus: each file of `tests/adversarial/host`, and whether it ended as its header says. agreement: each Triton
 solution of `tests/kernels/triton` in both tiers: the same status, both times, and how they repeat (of the device tier
@@ -11,7 +12,8 @@ the referee's clock and by CUDA events. stages: where an evaluation's seconds go
 
 Each row is written as soon as it is known. Rows that OUT.json has already are kept and not made again, so another
 call makes what a time limit left out. `--stand-in` runs it without a GPU, on the processor: that shows that the
-program works, and no figure of it means anything.
+program works, and no figure of it means anything. `--report` runs nothing and needs no GPU: it saves
+`results/host_tier.json` of the rows in OUT.json, which DEVICE gave.
 """
 
 import argparse
@@ -23,11 +25,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks._support.one_gpu import its_referee, one_gpu
+from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission, Verdict
 from common.file_replacement import replace_file
 from evaluator.cancellation import CancelledError, CancelToken
@@ -105,6 +108,8 @@ class Bench:
                     row[tier]["untimed"] = _warnings(verdict)
                     break
                 times.append({"latency_us": verdict.timing.latency_us, "speedup": verdict.timing.speedup})
+                if tier == "host":
+                    row[tier]["null_us"] = verdict.timing.null_us
             if times:
                 row[tier] |= times[0] | {"times": times}
             for what in ("latency_us", "speedup") if len(times) > 1 else ():
@@ -230,6 +235,37 @@ def _short(row: Row) -> Row:
     return {key: value for key, value in row.items() if key not in left_out} | tiers
 
 
+def figures(rows: Mapping[str, Sequence[Row]]) -> dict[str, float]:
+    """What the rows of all parts say together; of a part without rows, nothing."""
+    found: dict[str, float] = {"wrong": sum(not row["right"] for part in rows.values() for row in part)}
+    if of_corpus := rows.get("corpus"):
+        found["corpus_files"] = len(of_corpus)
+    both = [row for part in ("agreement", "builds") for row in rows.get(part, ())]
+    timed = [
+        (row["device"], row["host"]) for row in both if all("latency_us" in row[one] for one in ("device", "host"))
+    ]
+    if timed:
+        longer = [host["latency_us"] - device["latency_us"] for device, host in timed]
+        found |= {
+            "in_both_tiers": len(both),
+            "timed_in_both": len(timed),
+            "host_longer_us_median": statistics.median(longer),
+            "host_longer_us_least": min(longer),
+            "host_longer_us_most": max(longer),
+        }
+    for at, tier in enumerate(("device", "host")):
+        for what in ("latency_us", "speedup"):
+            spreads = [pair[at][f"{what}_spread"] for pair in timed if f"{what}_spread" in pair[at]]
+            if spreads:
+                found[f"{tier}_{what.removesuffix('_us')}_spread_median"] = statistics.median(spreads)
+    if of_clock := [row for row in rows.get("clock", ()) if "resolution_us" in row]:
+        found["resolution_us_median"] = statistics.median(row["resolution_us"] for row in of_clock)
+        found["null_us_median"] = statistics.median(row["null_us"] for row in of_clock)
+    if of_stages := rows.get("stages"):
+        found["evaluation_s_median"] = statistics.median(row["seconds"] for row in of_stages)
+    return found
+
+
 _PARTS: Final[dict[str, Callable[[Bench], Iterator[Row]]]] = {
     "corpus": corpus,
     "agreement": agreement,
@@ -247,7 +283,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="of what `agreement` and `builds` time")
     parser.add_argument("--seconds", type=float, default=300.0, help="until all is over, an evaluation that runs too")
     parser.add_argument("--stand-in", action="store_true")
+    parser.add_argument("--report", default="", metavar="DEVICE")
     wanted = parser.parse_args()
+    if wanted.report:
+        rows = json.loads(wanted.out.read_text())
+        save("host_tier", figures(rows), {"wrong": ("<=", 0.0)}, device=wanted.report, details=rows)
+        return
     until_s = time.monotonic() + wanted.seconds
     found: dict[str, list[Row]] = json.loads(wanted.out.read_text()) if wanted.out.exists() else {}
     with contextlib.ExitStack() as stack:
