@@ -45,7 +45,7 @@ _NOISE = re.compile(
 )
 _CARET = re.compile(r"^\s*[\^~][\s\^~]*$|^\s*\d* \|")
 _CONTEXT = re.compile(r"^ {6,}(detected |instantiation |implicit |function |because |candidate |argument |object )")
-_RENUMBERS = re.compile(r"^\s*(?:#|%:)\s*(?:line\b|\d)", re.MULTILINE)
+_RENUMBERS = re.compile(r"^[^\S\n]*(?:#|%:)\s*(?:line\b|\d)", re.MULTILINE)
 _PATH = re.compile(r"(?:/[\w.+-]+){2,}")
 _SEVERITIES: Final = {
     "warning": Severity.WARNING,

@@ -10,10 +10,10 @@ from evaluator.errors import Ruling
 
 Spent = Sequence[tuple[str, str, float]]
 _MOST_NAMED: Final = 8
-_TRITON: Final = re.compile(r"@triton\.jit[^\n]*\n(?:\s*@[^\n]*\n)*\s*def\s+(\w+)")
+_TRITON: Final = re.compile(r"@triton\.jit[^\n]*\n(?:\s*@(?!triton\.jit)[^\n]*\n)*\s*def\s+(\w+)")
 _BOUNDS: Final = re.compile(r"__(?:launch_bounds|cluster_dims|maxnreg)__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
 """What may stand between the word and the name, and has parentheses of its own."""
-_GLOBAL: Final = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(")
+_GLOBAL: Final = re.compile(r"__global__(?:(?!__global__)[^;{])*?\b(\w+)\s*\(")
 
 
 @dataclass(frozen=True)

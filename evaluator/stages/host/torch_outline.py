@@ -44,7 +44,7 @@ _UNKNOWN: Final = re.compile(
     r"SymInt|SymBool|Dimname|Generator|Storage|Stream|ITensorListRef|List<|ArrayRef<at::Tensor>"
 )
 _OURS: Final = frozenset((NAME, OUTLINE, MACROS, "assay_methods.h", "assay_functions.h"))
-_EMPTY: Final = re.compile(r"(?:\s*#[^\n]*\n|\s)*")
+_EMPTY: Final = re.compile(r"(?:#[^\n]*\n|\s)*+")
 _NESTING: Final = re.compile(r'^(# \d+ "[^"\n]*")(?: \d)+$', re.MULTILINE)
 _MARKER: Final = re.compile(r'^# \d+ "(?P<file>[^"\n]*)"[^\n]*\n', re.MULTILINE)
 

@@ -18,7 +18,7 @@ from evaluator.stages.lift.extension.model_numbers import numbers_of
 from evaluator.stages.lift.triton.entry_points import RETURNING, bind_python, python_entry
 from evaluator.stages.screen.lexer import SourceText
 
-_DEFINED: Final = re.compile(r"\.\s*def\s*\(\s*\"(?P<name>\w+)\"\s*,\s*(?P<rest>[^;]*);", re.DOTALL)
+_DEFINED: Final = re.compile(r"\.\s*def\s*\(\s*\"(?P<name>\w+)\"\s*,\s*")
 _NAMED: Final = re.compile(r"(?:torch::wrap_pybind_function\s*\(\s*)?&?\s*(?:\w+\s*::\s*)*(?P<name>[A-Za-z_]\w*)")
 _LAMBDA: Final = re.compile(r"\[[^\]]*\]\s*\((?P<parameters>[^(){};]*)\)")
 _ARGUMENT: Final = re.compile(r"py(?:bind11)?\s*::\s*arg\s*\(\s*\"(?P<name>\w+)\"\s*\)\s*(?P<default>=)?")
@@ -97,8 +97,14 @@ def call_of_python(source: str, problem: Problem) -> ExtensionCall | None:
 
 def _functions(source: str) -> Iterator[ExtensionFunction]:
     code = SourceText.read(source).code
+    end = 0
     for match in _DEFINED.finditer(source):
-        rest = match["rest"]
+        if match.start() < end:
+            continue
+        end = source.find(";", match.end())
+        if end < 0:
+            return
+        rest = source[match.end() : end]
         if found := _LAMBDA.match(rest):
             parameters = found["parameters"]
         else:

@@ -21,7 +21,8 @@ __all__ = [
 INFERRED_BLOCK: Final = 256
 _COUNT = re.compile(r"n|.*(?:total|size|num|count|len|elem).*", re.IGNORECASE)
 """Names that a number of all elements has."""
-_TILE = re.compile(r"\b\w*(?:TILE|BLOCK)\w*\s*=?\s*(8|16|32)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"\b(\w++)\s*+=?\s*+(8|16|32)\b")
+_TILE = re.compile("TILE|BLOCK", re.IGNORECASE)
 _USUAL_TILE: Final = "16"
 _FURTHER_DIMENSION = re.compile(r"%(?:ctaid|tid)\.([yz])\b")
 _TOGETHER = re.compile(r"\b(?:bar|barrier|shfl)\.|\.shared\b")
@@ -131,8 +132,7 @@ def launch_to_try(problem: Problem, ptx: str, source: str) -> tuple[str, tuple[s
     axes = sorted(set(_FURTHER_DIMENSION.findall(ptx)))
     if axes:
         why = " or ".join(f"threadIdx.{axis} or blockIdx.{axis}" for axis in axes)
-        found = _TILE.search(source)
-        tile = found[1] if found else _USUAL_TILE
+        tile = next((one[2] for one in _NUMBERED.finditer(source) if _TILE.search(one[1])), _USUAL_TILE)
         *outer, across = output.shape
         if not outer:
             return why, (f"ceil_div({count_of(output)}, {INFERRED_BLOCK})",), ("32", "8")

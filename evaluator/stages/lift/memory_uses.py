@@ -20,7 +20,7 @@ _FUNCTION: Final = re.compile(
     re.MULTILINE,
 )
 _PARAMETER: Final = re.compile(r"([\w$]+)\s*(?:\[\d+\])?\s*(?:,|$)")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _NAME: Final = re.compile(r"[%A-Za-z_$][\w$.]*")
 _PLACE: Final = re.compile(r"\[([^\[\]]*)\]")
 _OFFSET: Final = re.compile(r"\+\s*(\d+)")

@@ -199,7 +199,7 @@ _WORDS: dict[str, re.Pattern[str]] = {
     "huge-constant": re.compile(r"(?<=[\[<])\s*\(?[0-9']{9,}\w*"),
 }
 _ASM = re.compile(r"(?<![\w$])(?:asm|__asm__|__asm)\b")
-_FILE_IN_ASSEMBLY = re.compile(r"(?:^|[;\n{:])\s*\.(?:incbin|include)\b|\.incbin\s*[\"'\\]")
+_FILE_IN_ASSEMBLY = re.compile(r"(?:^|[;\n{:])[^\S\n]*\.(?:incbin|include)\b|\.incbin\s*[\"'\\]")
 _FILE_WORD = re.compile(r"\.\s*(?:incbin|include)\b")
 _ASM_WORDS = frozenset({"asm", "__asm__", "__asm"})
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")

@@ -13,7 +13,7 @@ _KERNEL: Final = re.compile(r">(?:[\w\s]*\s)?__global__")
 _NAME: Final = re.compile(r"\b(?!__launch_bounds__)([A-Za-z_]\w*)\s*\(")
 _TYPE: Final = re.compile(r"(?:typename|class)\b[\s.]*(\w*)")
 _DEFAULT: Final = re.compile(r"=[^,]*")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TYPE_ARGUMENT: Final = "float"
 _NUMBER_ARGUMENT: Final = "256"
 """Of a template for a number, which is mostly the threads of a block."""

@@ -45,7 +45,7 @@ _THREADS_BY_OPCODE: Final = "sass__thread_inst_executed_true_per_opcode_with_mod
 _FLOPS: Final = {"fp64": "d", "fp32": "f"}
 _HALF_FLOPS: Final = {"HADD2": 2, "HMUL2": 2, "HFMA2": 4}
 """Of one thread: an instruction on halves does two at once."""
-_HALF_ARITHMETIC: Final = re.compile(r"^[\s{]*(?:@\S+\s+)?(?:add|sub|mul|fma)\.\S*f16", re.MULTILINE)
+_HALF_ARITHMETIC: Final = re.compile(r"^[ \t\r{]*(?:@\S+\s+)?(?:add|sub|mul|fma)\.\S*f16", re.MULTILINE)
 _TENSOR: Final = tuple(
     f"sm__ops_path_tensor_src_{kind}.sum" for kind in ("fp64", "fp16", "bf16_dst_fp32", "tf32_dst_fp32", "fp8")
 )
