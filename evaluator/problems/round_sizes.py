@@ -26,6 +26,9 @@ _ONE_OFF: Final = 8
 _TILES: Final = (32, 64, 128)
 """Likewise of tiles, where several sizes multiply: one more than some of these, for each size by itself."""
 _MOST_TILES: Final = 4
+_DIVISIBLE: Final = ((192,), (160,), (224,), (15360, 3840), (21504, 5376))
+"""Likewise of tiles and blocks that are no power of two: multiples of 96, 160, 192, 224, 320, 384, 448, 640, 768, 896
+and 960. Of each the first that is affordable."""
 _ODD: Final = (3, 5, 7)
 _RESTS: Final = 8
 """Of vectors of up to eight elements."""
@@ -56,9 +59,11 @@ def round_sizes(problem: Problem, generator: np.random.Generator) -> tuple[Sizes
     drawn += _in_turn(problem, lists, _ONE_OFF, child)
     for leading in names:
         small = {name: int(child.integers(1, 9)) for name in names}
-        for tile in _TILES:
-            many = (int(child.integers(1, _MOST_TILES, endpoint=True)), 1)
-            tried = (_affordable(problem, {**small, leading: tile * some + 1}, leading, child) for some in many)
+        room = _most(problem)[leading] - 1
+        tiles = [(tile * int(child.integers(1, _MOST_TILES, endpoint=True)), tile) for tile in _TILES]
+        for whole in (*tiles, *_DIVISIBLE):
+            fitting = (one for one in whole if one <= room)
+            tried = (_affordable(problem, {**small, leading: one + 1}, leading, child) for one in fitting)
             drawn += [sizes for sizes in tried if sizes is not None][:1]
     return tuple(dict(entry) for entry in {tuple(sizes.items()): sizes for sizes in drawn}.values())
 
@@ -91,8 +96,8 @@ def _numbers(generator: np.random.Generator) -> list[int]:
 
 def _affordable(problem: Problem, wanted: Sizes, leading: str, generator: np.random.Generator) -> Sizes | None:
     """`wanted`, with all but the leading size halved, the largest first, until there is little to do."""
-    most = dict.fromkeys(problem.sizes[:-1], _MOST_ROWS)
-    sizes = {name: min(size, problem.serves.most[name], most.get(name, size)) for name, size in wanted.items()}
+    most = _most(problem)
+    sizes = {name: min(size, most[name]) for name, size in wanted.items()}
     while not _cheap(problem, sizes):
         others = [name for name in sizes if name != leading and sizes[name] > 1]
         if not others:
@@ -100,6 +105,12 @@ def _affordable(problem: Problem, wanted: Sizes, leading: str, generator: np.ran
         largest = max(others, key=lambda name: sizes[name])
         sizes[largest] = max(1, sizes[largest] // 2 - int(generator.integers(2)))
     return sizes
+
+
+def _most(problem: Problem) -> Sizes:
+    """Of every size."""
+    rows = dict.fromkeys(problem.sizes[:-1], _MOST_ROWS)
+    return {name: min(problem.serves.most[name], rows.get(name, problem.serves.most[name])) for name in problem.sizes}
 
 
 def _cheap(problem: Problem, sizes: Sizes) -> bool:
