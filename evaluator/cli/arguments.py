@@ -90,8 +90,8 @@ def write_output(file: Path, text: str) -> None:
 
 
 def named_problem(raw: bytes) -> str | None:
-    """The problem that a first comment `// problem: ID` names."""
-    match = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:```\w*\s*)?// problem:[ \t]*(\w{1,100})\s*$", raw[:4096], re.M)
+    """The problem that a first comment `// problem: ID` names, in Python `# problem: ID`."""
+    match = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:```\w*\s*)?(?://|#) problem:[ \t]*(\w{1,100})\s*$", raw[:4096], re.M)
     return match[1].decode() if match else None
 
 
@@ -109,7 +109,8 @@ def problem_of(given: str | None, raw: bytes, file: Path) -> str:
     if chosen is None and (not raw.strip() or b"\0" in raw):
         raise UsageError(f"{file} is {'no text' if raw.strip() else 'empty'}.", "Grade a file of CUDA C++ source.")
     if chosen is None:
-        raise UsageError("Which problem?", "Add --problem ID, or a first line `// problem: ID` to the file.")
+        line = "# problem: ID" if file.suffix == ".py" else "// problem: ID"
+        raise UsageError("Which problem?", f"Add --problem ID, or a first line `{line}` to the file.")
     return chosen
 
 

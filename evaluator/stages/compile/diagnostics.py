@@ -256,6 +256,12 @@ _HEADERS_OF: Final = (
 )
 
 
+_NEWER: Final = re.compile(
+    r"not supported for this GPU architecture|has no member \"(?:\w*cluster\w*|(?:cp_async|memcpy_async)_bulk\w*)\""
+)
+"""What is declared for some architectures alone: clusters and bulk copies from sm_90 on."""
+
+
 def hint(error: Diagnostic, source: str) -> str | None:
     """What to do about `error`, where it is a common mistake."""
     text = error.text
@@ -277,6 +283,11 @@ def hint(error: Diagnostic, source: str) -> str | None:
         or "not supported on .target" in text
     ):
         return "The inline assembly is not valid PTX for this architecture: see the PTX ISA for what it allows."
+    if _NEWER.search(text) or ("#error" in text and "__CUDA_ARCH__" in source):
+        return (
+            "It needs a newer architecture than it was compiled for: ask for that one, as `--arch sm_90a` does (the "
+            "setting `arch`)."
+        )
     if "kernel launch from __device__ or __global__" in text:
         return (
             "A kernel cannot launch another one here. Launch each of them from the plan: a line "

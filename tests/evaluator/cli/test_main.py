@@ -110,7 +110,14 @@ def test_the_list_of_problems_names_each(run):
 
 @pytest.mark.parametrize(
     "first",
-    ["// problem: relu", "  // problem: relu  ", "\n\n// problem: relu", "// problem:relu", "```\n// problem: relu"],
+    [
+        "// problem: relu",
+        "  // problem: relu  ",
+        "\n\n// problem: relu",
+        "// problem:relu",
+        "```\n// problem: relu",
+        "# problem: relu",
+    ],
 )
 def test_a_first_comment_names_the_problem(first, run):
     ended = run("grade", "-", "--json", input=f"{first}\n{NAIVE}")
