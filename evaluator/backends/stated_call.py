@@ -72,6 +72,13 @@ def stated_call(
     return filled, named, used
 
 
+def anew(value: Any) -> Any:
+    """The same in other lists, tuples and dicts: a call may take something out of those that it is given."""
+    if isinstance(value, Mapping):
+        return {key: anew(one) for key, one in value.items()}
+    return type(value)(map(anew, value)) if type(value) in (list, tuple) else value
+
+
 def returned_keys(tree: ast.Module) -> list[str]:
     """Of the dict that the `forward` of the problem's own file writes in its one `return`; else none."""
     models = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Model"]

@@ -19,7 +19,7 @@ from evaluator.backends.model_binding import (
     outputs_of,
     state_as_inputs,
 )
-from evaluator.backends.stated_call import forward_arguments, in_order_of, returned_keys
+from evaluator.backends.stated_call import anew, forward_arguments, in_order_of, returned_keys
 
 TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
@@ -135,7 +135,7 @@ class LoadedText:
         """Call it. Raises whatever it raises."""
         for copy, given in self._copies:
             copy.copy_(given)
-        return self._called(*self._arguments, **self._by_name)
+        return self._called(*anew(self._arguments), **anew(self._by_name))
 
     @torch.no_grad()
     def deliver(self, returned: Any) -> None:
