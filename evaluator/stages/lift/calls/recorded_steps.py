@@ -1,6 +1,7 @@
 """Two recordings of one call, at different made-up addresses, to the launch plan that both are."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -58,6 +59,17 @@ _DTYPES: Final = {
     "unsigned long long": DType.UINT64,
 }
 _LIBRARIES: Final = {"cub": "CUB", "thrust": "Thrust", "cutlass": "CUTLASS"}
+
+
+_OF_A_VERSION: Final = re.compile(r"(CUB|THRUST)_\d\w*")
+"""A namespace inside theirs, whatever that is called: a program may wrap it, or give it another name."""
+
+
+def _library_of(kernel: str) -> str | None:
+    """The library of a kernel, by the namespaces in its name."""
+    namespaces = re.split("[<(]", kernel.removeprefix("void "))[0].split("::")[:-1]
+    plain = (_OF_A_VERSION.sub(lambda found: found[1].lower(), one.strip()) for one in namespaces)
+    return next((_LIBRARIES[one] for one in plain if one in _LIBRARIES), None)
 
 
 class PlanReader:
@@ -218,7 +230,7 @@ class PlanReader:
                 "Launch a `__global__` function of this file, with its own arguments.",
             )
         name = shortest(entry, self.entries)
-        library = _LIBRARIES.get(entry.name.removeprefix("void ").split("::")[0].strip())
+        library = _library_of(entry.name)
         if library is not None:
             raise LiftRefusedError(
                 Status.UNSUPPORTED,
