@@ -227,6 +227,7 @@ def _report(rows: Sequence[Row], device: str) -> bool:
                 "lifted": row["lifted"]["status"],
                 "built": row["built"]["status"],
                 "explained": explained(row),
+                "reviewed": row["reviewed"],
             }
             for row in differ
         ],
