@@ -108,6 +108,8 @@ class EntryParameter:
     """The input whose contents the tensor has at first, where it is read and written."""
     zeroed: bool = False
     """Whether the tensor holds zeros at first, as the form states it."""
+    shape_of: str = ""
+    """The input whose extents an array on the device holds, int64; empty for all else."""
 
 
 @dataclass(frozen=True)
