@@ -28,7 +28,7 @@ _VALUE_FIRST: Final = 1 << 22
 _Answer: TypeAlias = Mapping[str, NDArray[Any]]
 
 
-class Answers:
+class ReferenceAnswers:
     """Of one problem, whose process must last as long."""
 
     def __init__(

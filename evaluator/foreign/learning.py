@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from common.contract import OtherSizes, form_of
 from common.wire import BYTES_AS_BASE64, Json
-from evaluator.foreign.answers import NOT_FINITE, Answers, is_finite
+from evaluator.foreign.answers import NOT_FINITE, ReferenceAnswers, is_finite
 from evaluator.foreign.calibration import (
     Calibration,
     Calibrator,
@@ -321,7 +321,7 @@ def stated_problem(
     inputs, outputs = _tensors(described.inputs, shapes), _tensors(described.outputs, shapes)
     sizes = dict(described.sizes)
 
-    answers = Answers(process, file.described, described, known.description, calibration)
+    answers = ReferenceAnswers(process, file.described, described, known.description, calibration)
 
     def work(at: Sizes) -> Work:
         moved = [sum(_bytes_at(tensor, at) for tensor in tensors) for tensors in (inputs, outputs)]

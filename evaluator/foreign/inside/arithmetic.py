@@ -14,8 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
-from evaluator.foreign.inside.noise import Noise
-from evaluator.foreign.inside.operators import CANCELLING, SeenOperators, operator_name
+from evaluator.foreign.inside.operators import CANCELLING, Noise, SeenOperators, operator_name
 from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
 NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)

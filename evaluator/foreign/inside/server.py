@@ -39,9 +39,8 @@ from evaluator.foreign.inside.kernelbench import (
     seeded,
     state_of,
 )
-from evaluator.foreign.inside.noise import MeanSquare, Noise
 from evaluator.foreign.inside.numbers_in_text import varies
-from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
+from evaluator.foreign.inside.operators import MeanSquare, Noise, finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
 
 _NOISY_RUNS: Final = 8
