@@ -132,6 +132,9 @@ class Expected:
     """How many times the tolerance's relative part holds where there are more terms than its chain: `longer_sums`."""
     beyond: Array | float = 0.0
     """How much further off it may be: what honest ways lose that pass through sums of more than the element's own."""
+    whole: "Callable[[], Expected] | None" = field(default=None, kw_only=True)
+    """The same with the whole scale, which takes long, where this one has the least that each can be: an answer that
+    is right by the least is right."""
 
     def at(self, places: NDArray[np.int64]) -> "Expected":
         """What is expected at these flat row-major places, 1-D, in their order."""
