@@ -7,7 +7,7 @@ or, where that is less, what the very terms of the element explain. (`Expected.b
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -146,17 +146,19 @@ class Expected:
                 values = namespace(self.value, values).broadcast_to(values, self.value.shape)
             return elements_of(values, places)
 
-        parts = self.scale, self.relative, self.longer, self.beyond
-        return Expected(elements_of(self.value, places), *(some(part) for part in parts))
+        parts, whole = (self.scale, self.relative, self.longer, self.beyond), self.whole
+        found = Expected(elements_of(self.value, places), *(some(part) for part in parts))
+        return found if whole is None else replace(found, whole=lambda: whole().at(places))
 
     def shaped(self, shape: tuple[int, ...]) -> "Expected":
         """The same of 1-D arrays that hold every element, in row-major order."""
 
-        def whole(values: Array | float) -> Array | float:
+        def every(values: Array | float) -> Array | float:
             return values if isinstance(values, float | int) else values.reshape(shape)
 
-        parts = self.value, self.scale, self.relative, self.longer, self.beyond
-        return Expected(*(whole(part) for part in parts))
+        parts, whole = (self.value, self.scale, self.relative, self.longer, self.beyond), self.whole
+        found = Expected(*(every(part) for part in parts))
+        return found if whole is None else replace(found, whole=lambda: whole().shaped(shape))
 
 
 @dataclass(frozen=True)

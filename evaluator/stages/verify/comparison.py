@@ -97,6 +97,8 @@ def compare_elements(
     judged = _judge(actual, expected, tolerance)
     if judged.right is None:
         return Comparison(judged.worst, None)
+    if expected.whole is not None:
+        return compare_elements(name, shape, elements, actual, expected.whole(), tolerance, poison, unwritten)
     wrong, poisoned = ~judged.right, is_poison(actual, poison)
     found = _described(name, actual, judged.wanted, wrong, judged.ratio, wrong & poisoned)
     assert found.mismatch is not None
