@@ -147,8 +147,7 @@ def _stated(
 def _source_of(problem: Path | Reference) -> "ForeignSource":
     """What stands for the problem. Raises UsageError."""
     from evaluator.errors import UsageError
-    from evaluator.foreign.sources import ForeignSource, source_of
-    from evaluator.foreign.traces import trace_text
+    from evaluator.foreign.sources import ForeignSource, source_of, trace_text
 
     if isinstance(problem, Reference):
         return source_of(problem)

@@ -28,6 +28,7 @@ from evaluator.foreign.zygote import KEPT
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.settings import MachineSettings
@@ -130,9 +131,10 @@ def _judged(order: Order, bench: Bench, toolbox: Toolbox) -> Iterator[Row]:
     place, limit = order.place, _Limit(order)
     bound = toolbox.bound_to(limit.token)
     source = next(place.glob("solution.*")).read_text(errors="replace")
-    form = json.loads((place / "pair.json").read_text())["form"]
+    pair = json.loads((place / "pair.json").read_text())
+    form = pair["form"]
     try:
-        with limit, problem_in((place / "problem.py").read_bytes(), bound, _AS_STATED) as problem:
+        with limit, _problem(place, pair, bound) as problem:
             yield {"sizes": problem.example_sizes[0]}
             graded = partial(_graded, source, problem, bound, bench)
             if "lifted" in order.sides:
@@ -149,6 +151,13 @@ def _judged(order: Order, bench: Bench, toolbox: Toolbox) -> Iterator[Row]:
         yield {}
     except Exception as error:  # a pair that we fail on is a row, and the next one follows
         yield {"fault": repr(error)[:2000]}
+
+
+def _problem(place: Path, pair: Row, toolbox: Toolbox) -> contextlib.AbstractContextManager[Problem]:
+    """One of ours, which the pair names, or the one that its file states. Raises ReferenceRefusedError."""
+    if isinstance(pair["problem"], str) and pair["problem"]:
+        return contextlib.nullcontext(find_problem(pair["problem"]))
+    return problem_in((place / "problem.py").read_bytes(), toolbox, _AS_STATED)
 
 
 class _Limit:

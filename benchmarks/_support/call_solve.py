@@ -68,7 +68,13 @@ def main() -> None:
         for source, target in task["initial"]:
             tensors[target][:] = 0 if source is None else tensors[source]
         addresses = [tensor.data_ptr() for tensor in tensors]
-        parameters = zip(call["values"], task["parameters"], strict=True)
+        values, arrays = list(call["values"]), []
+        for at, (of, _, said) in enumerate(value.partition(" ") for value in values):
+            if of == "a":
+                arrays.append(torch.frombuffer(bytearray.fromhex(said), dtype=torch.uint8).cuda())
+                values[at] = f"p {len(addresses)}"
+                addresses.append(arrays[-1].data_ptr())
+        parameters = zip(values, task["parameters"], strict=True)
         arguments = [c_argument(value, kind, size, addresses) for value, (kind, size) in parameters]
         torch.cuda.synchronize()
         function(*arguments)

@@ -3,7 +3,7 @@
     python benchmarks/grading/public_solutions.py --folder FOLDER --mirrors MIRRORS
     python benchmarks/gpu/public_and_built.py --folder FOLDER --rows ROWS.jsonl [--skip EARLIER.jsonl …]
         [--seconds 480] [--workers N] [--referees N] [--limit 60] [--enough N] [--share 0/1] [--only TEXT …]
-        [--data DATA] [--rehearse] [--report DEVICE] [--stand-in]
+        [--data DATA] [--rehearse] [--report DEVICE] [--name NAME] [--stand-in]
 
 Each pair is judged twice at the same problem, whose oracle and tolerance are ours. *Lifted*: its host code is
 recorded without a GPU, and the recorded steps are launched. *Built*: its host code runs: Python and extensions in the
@@ -53,7 +53,8 @@ from benchmarks.grading.public_survey import hash_of, known_of
 from evaluator.backends.gpu.device.health import why_not
 from evaluator.pipeline.gpu.client import GpuReferee
 
-_NAME: Final = "public_and_built"
+_NAMES: Final = ("public_and_built", "own_and_built")
+"""Of results: for the files of `own_solutions.py` the second."""
 _GRACE_S: Final = 8.0
 """After a pair's time is up, until its worker is taken to be lost."""
 _LAST_S: Final = 10.0
@@ -65,6 +66,7 @@ _LEFT: Final = {"lifted": ("not_tried", "not_done"), "built": ("not_tried", "not
 _BUILT_SLOWLY: Final = ("kernelbench", "torch-extension")
 """Forms with C++ that is compiled against PyTorch's headers, which takes half a minute."""
 _GOALS: Final = {"compared": (">=", 150.0), "unexplained": ("<=", 0.0)}
+_OWN_GOALS: Final = {"compared": (">=", 100.0), "disagree": ("<=", 0.0), "false": ("<=", 0.0)}
 
 
 def compared(row: Row) -> bool:
@@ -187,6 +189,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, float]:
         "both_passed": sum(row["lifted"]["status"] == row["built"]["status"] == "passed" for row in both),
         "disagree": len(differ),
         "unexplained": sum(not explained(row) for row in differ),
+        "false": sum(row["lifted"]["status"] in JUDGED and not explained(row) for row in rows if row["reviewed"]),
         "late": sum(map(_late, rows)),
         "built_not_tried": sum(row["built"]["status"] == "not_tried" for row in rows),
     }
@@ -201,7 +204,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, float]:
     return figures
 
 
-def _report(rows: Sequence[Row], device: str) -> bool:
+def _report(rows: Sequence[Row], device: str, name: str) -> bool:
     table = Table("pair", "form", "lifted", "built", "known", "explained", title="disagreements", show_lines=True)
     differ = [row for row in rows if compared(row) and not agrees(row)]
     for row in differ:
@@ -227,12 +230,14 @@ def _report(rows: Sequence[Row], device: str) -> bool:
                 "lifted": row["lifted"]["status"],
                 "built": row["built"]["status"],
                 "explained": explained(row),
+                "reviewed": row["reviewed"],
             }
             for row in differ
         ],
         "not_compared": {form: dict(counted.most_common()) for form, counted in sorted(alone.items())},
     }
-    return save(_NAME, figures_of(rows), _GOALS, device=device, details=details)
+    goals = _GOALS if name == _NAMES[0] else _OWN_GOALS
+    return save(name, figures_of(rows), goals, device=device, details=details)
 
 
 @contextlib.contextmanager
@@ -292,10 +297,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder for caches, to be used again")
     parser.add_argument("--rehearse", action="store_true", help="try each lifted form on the simulator first")
     parser.add_argument("--report", metavar="DEVICE", help="judge nothing more; on what the rows were judged")
+    parser.add_argument("--name", choices=_NAMES, default=_NAMES[0], help="of the results")
     parser.add_argument("--stand-in", action="store_true")
     asked = parser.parse_args()
     until_s = time.monotonic() + asked.seconds - _ENDING_S
-    sys.argv[1:] = ["--folder", "FOLDER", "--rows", "ROWS"]  # as it is saved
+    named = ["--name", asked.name] if asked.name != _NAMES[0] else []
+    sys.argv[1:] = ["--folder", "FOLDER", "--rows", "ROWS", *named]  # as it is saved
     places = [path.parent for path in asked.folder.glob("*/pair.json")]
     places = [one for one in places if not asked.only or any(text in one.name for text in asked.only)]
     forms = {place: str(known_of(place)["form"]) for place in places}
@@ -319,7 +326,7 @@ def main() -> None:
     # The reviews are those of the list as it is now.
     known = {place.name: known_of(place) for place in places}
     rows = [row | known.get(name, {}) for name, row in sorted(pairs.rows.items())]
-    raise SystemExit(not _report(rows, device))
+    raise SystemExit(not _report(rows, device, asked.name))
 
 
 if __name__ == "__main__":

@@ -154,11 +154,18 @@ class CallTensor:
     role: Literal["input", "output"]
     dtype: DType
     shape: tuple[int, ...]
+    is_bool: bool = False
+    """Whether it is a tensor of PyTorch's type `bool`, whose bytes are those of `dtype`."""
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all elements."""
         return prod(self.shape) * self.dtype.size_bytes
+
+    @property
+    def type_name(self) -> str:
+        """PyTorch's name of its type."""
+        return "bool" if self.is_bool else str(self.dtype)
 
 
 @dataclass(frozen=True)

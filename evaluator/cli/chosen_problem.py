@@ -120,7 +120,7 @@ def _of_form(form: str, path: Path, workload: str | None) -> ReferenceText:
 def _of_file(file: Path, option: str, workload: str | None = None) -> ReferenceText:
     text = arguments.read_source(file, "Give the path of a file that states a problem.")
     if form_of(text) == "trace":
-        from evaluator.foreign.traces import trace_text
+        from evaluator.foreign.sources import trace_text
 
         text = trace_text(file, workload)
     return ReferenceText(name_of_file(file), text, option)

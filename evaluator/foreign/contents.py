@@ -213,9 +213,14 @@ def _sorted_stretches(draw: DrawnAs) -> Maker:
     """Short ones: the partial sums of a long sorted row go far beyond the 2-norm of its terms."""
 
     def make(rng: Rng, shape: Shape) -> Array:
-        values = _drawn(draw)(rng, shape)
-        places = range(0, shape[-1], _STRETCH)
-        return rng.xp.concat([rng.xp.sort(values[..., at : at + _STRETCH], axis=-1) for at in places], axis=-1)
+        xp, values = rng.xp, _drawn(draw)(rng, shape)
+        whole = shape[-1] // _STRETCH * _STRETCH
+        # All at once: a row may have millions of them, and to ask a device for each takes minutes.
+        stretches = xp.reshape(values[..., :whole], (*shape[:-1], -1, _STRETCH)) if whole else values[..., :0]
+        sorted_whole = xp.reshape(xp.sort(stretches, axis=-1), (*shape[:-1], whole))
+        if whole == shape[-1]:
+            return sorted_whole
+        return xp.concat([sorted_whole, xp.sort(values[..., whole:], axis=-1)], axis=-1)
 
     return make
 

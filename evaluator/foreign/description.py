@@ -147,6 +147,8 @@ class Description:
                 raise ValueError("a parameter of the host function that is none")
             if one.tensor and one.tensor not in [tensor.name for tensor in tensors]:
                 raise ValueError(f"a parameter '{one.name}' of the host function that is no tensor of the problem")
+            if one.shape_of and (one.tensor or one.shape_of not in [tensor.name for tensor in described.inputs]):
+                raise ValueError(f"a parameter '{one.name}' of the host function that is the shape of no input")
             if one.initial and one.initial not in [tensor.name for tensor in described.inputs]:
                 raise ValueError(f"a parameter '{one.name}' of the host function that begins as no input")
             if one.zeroed and (one.initial or one.tensor not in [tensor.name for tensor in described.outputs]):

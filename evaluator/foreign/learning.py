@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 
 from common.contract import OtherSizes, form_of
 from common.wire import BYTES_AS_BASE64, Json
+from evaluator.foreign.answers import NOT_FINITE, ReferenceAnswers, is_finite
 from evaluator.foreign.calibration import (
     Calibration,
     Calibrator,
     absolute_of,
     caveats_of_contents,
-    derived_relative,
-    half_step,
     reason_of,
 )
 from evaluator.foreign.contents import (
     caveats_of_changed,
-    digest_of,
     distributions_of,
     in_described_shapes,
     where_answered,
@@ -46,7 +44,7 @@ from evaluator.foreign.sizes import (
     learned_sizes,
     shapes_as_stated,
 )
-from evaluator.problems.arrays import Array, NumpyRng, largest, on_device_of, to_numpy
+from evaluator.problems.arrays import Array, NumpyRng
 from evaluator.problems.linter import degeneracies
 from evaluator.problems.problem import (
     Arrays,
@@ -72,7 +70,6 @@ _SOON: Final = 1 << 30
 judged. Only of what cannot be made smaller are more carried out."""
 _LARGER: Final = (8.0, 64.0)
 """How many times as large inputs are that may make a problem of a file whose answer says nothing."""
-_NOT_FINITE: Final = "the answer is not finite, or does not fit in its type, for inputs as the file draws them"
 _FORWARD: Final = "Model.forward"
 _CALLED: Final = {"leetgpu": "reference_impl", "tensara": "reference_solution", "trace": "run"}
 """What gives the answer in a file of another form."""
@@ -230,7 +227,7 @@ def _calibrated(file: File, described: Description) -> Known:
     def tried(turn: int, distribution: Distribution) -> tuple[Arrays, Mapping[str, NDArray[Any]], bool]:
         inputs = distribution.draw(NumpyRng(np.random.default_rng(_SEED + turn)), sizes)
         exact = in_described_shapes(process.name, described, process.answered(inputs, constants))
-        return inputs, exact, _finite(described, exact)
+        return inputs, exact, is_finite(described, exact)
 
     def admitted(turn: int, distribution: Distribution) -> Mapping[str, NDArray[Any]] | None:
         """The answer; None where it is not finite, or honest ways are off by far more than typically."""
@@ -245,7 +242,7 @@ def _calibrated(file: File, described: Description) -> Known:
     for turn in range(_LOOKS):
         inputs, exact, finite = tried(turn, distributions[0])
         if not finite:
-            raise ReferenceRefusedError(f"{name}: {_NOT_FINITE}.")
+            raise ReferenceRefusedError(f"{name}: {NOT_FINITE}.")
         calibrator.measure(inputs, exact)
     calibration = calibrator.calibration()
     for facts, one in zip(described.outputs, calibration.outputs, strict=True):
@@ -294,15 +291,6 @@ def _that_may_fail(problem: Problem) -> Problem:
     return replace(problem, oracle=oracle)
 
 
-def _finite(described: Description, answer: Mapping[str, NDArray[Any]]) -> bool:
-    for at, facts in enumerate(described.outputs):
-        most = largest(facts.dtype) if facts.dtype.is_float else math.inf
-        for part in ("value", "scale"):
-            if not bool((np.abs(answer[f"{part}_{at}"]) <= most).all()):
-                return False
-    return True
-
-
 def _distributions(file: File, base: Description, wider: Wider | None = None) -> tuple[Distribution, ...]:
     """Those within the file's range, and behind them the one in a wider range."""
 
@@ -333,41 +321,7 @@ def stated_problem(
     inputs, outputs = _tensors(described.inputs, shapes), _tensors(described.outputs, shapes)
     sizes = dict(described.sizes)
 
-    kept: dict[bytes, Mapping[str, NDArray[Any]]] = {}
-
-    def answered(given: Arrays, at: Sizes) -> Mapping[str, NDArray[Any]]:
-        constants = constants_of(described, at)
-        on_host = {one: to_numpy(values) for one, values in given.items()}
-        return in_described_shapes(process.name, file.described(constants), process.answered(on_host, constants))
-
-    def has_answer(given: Arrays, at: Sizes) -> bool:
-        kept.clear()
-        try:
-            answer = answered(given, at)
-        except ReferenceEndedError:
-            raise
-        except ReferenceRefusedError:
-            return False
-        # What is drawn is mostly asked for next, and one answer is as much as may be kept.
-        kept[digest_of(given, at)] = answer
-        return _finite(file.described(constants_of(described, at)), answer)
-
-    def oracle(given: Arrays, at: Sizes) -> dict[str, Expected]:
-        constants = constants_of(described, at)
-        here = file.described(constants)
-        # Of hundreds of megabytes a digest takes a second: typical draws, of which none is kept, need none.
-        answer = (kept.pop(digest_of(given, at), None) if kept else None) or answered(given, at)
-        if here.sizes != known.description.sizes and not _finite(here, answer):
-            raise ReferenceRefusedError(f"{name} at {sizes_in_words(here.sizes)}: {_NOT_FINITE}.")
-        return {
-            facts.name: Expected(
-                _beside(given, _as_compared(answer[f"value_{number}"], facts)),
-                _beside(given, answer[f"scale_{number}"]),
-                longer=_longer(facts, known.description) * (one.relative / base if base else 1.0),
-                beyond=_beyond(given, answer[f"value_{number}"], answer[f"scale_{number}"], facts),
-            )
-            for number, (facts, one) in enumerate(zip(here.outputs, calibration.outputs, strict=True))
-        }
+    answers = ReferenceAnswers(process, file.described, described, known.description, calibration)
 
     def work(at: Sizes) -> Work:
         moved = [sum(_bytes_at(tensor, at) for tensor in tensors) for tensors in (inputs, outputs)]
@@ -394,11 +348,11 @@ def stated_problem(
         edge_sizes=lambda generator: (),
         distributions=where_answered(
             [one for one in _distributions(file, described, known.wider) if one.name not in known.left_out],
-            has_answer,
+            answers.has_answer,
         ),
         probes=(),
         tolerance=Tolerance(base, max(map(absolute_of, described.outputs)), reason_of(described, calibration)),
-        oracle=oracle,
+        oracle=answers.oracle,
         work=work,
         naive=None,
         fast=None,
@@ -438,18 +392,6 @@ def origin_of(file: File, known: Known, other_sizes: OtherSizes, published: Desc
     return origins.dump(Origin(file.text, file.name, file.problem_id, known, other_sizes, published))
 
 
-def _beyond(given: Arrays, value: NDArray[Any], scale: NDArray[Any], facts: TensorFacts) -> Array | float:
-    """What the last rounding to 16 bits takes; of whole numbers how far honest ways were seen to be apart."""
-    if not facts.dtype.is_float:
-        return _beside(given, scale) if scale.any() else 0.0
-    return _beside(given, half_step(facts) * np.abs(value)) if half_step(facts) else 0.0
-
-
-def _beside(given: Arrays, values: NDArray[Any]) -> Array:
-    """The same where the inputs are."""
-    return on_device_of(next(iter(given.values())), values) if given else values
-
-
 def caveats_of_sizes(known: Known, other_sizes: OtherSizes, as_published: bool = False) -> Iterator[str]:
     """What is to be said of the sizes at which a problem is judged."""
     smaller = bool(known.too_large) and not as_published
@@ -472,18 +414,6 @@ def _tensors(listed: Sequence[TensorFacts], varied: VariedSizes) -> tuple[Tensor
 
 def _bytes_at(tensor: Tensor, sizes: Sizes) -> int:
     return math.prod(tensor.shape_at(sizes)) * tensor.dtype.size_bytes
-
-
-def _longer(facts: TensorFacts, base: Description) -> float:
-    """How much more longer sums than those of the calibration may be off."""
-    (calibrated,) = (one for one in base.outputs if one.name == facts.name)
-    if facts.longest_sum <= calibrated.longest_sum or not facts.dtype.is_float:
-        return 1.0
-    return derived_relative(facts, base) / derived_relative(calibrated, base)
-
-
-def _as_compared(values: NDArray[Any], facts: TensorFacts) -> Array:
-    return values.astype(np.float64 if facts.dtype.is_float else np.int64)
 
 
 def _statement(called: str, described: Description) -> str:

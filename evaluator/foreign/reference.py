@@ -202,6 +202,10 @@ class ReferenceProcess:
         """`value_N` and `scale_N` of each output N, of these inputs. Raises as `drawn`."""
         return self._ask({"ask": "answer", "sizes": sizes}, inputs, _ANSWER_S, "answer")[1]
 
+    def valued(self, inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+        """`value_N` of each output N, of these inputs: a ninth of the work of `answered`. Raises as `drawn`."""
+        return self._ask({"ask": "value", "sizes": sizes}, inputs, _ANSWER_S, "answer")[1]
+
     def computed(
         self, inputs: Mapping[str, NDArray[Any]], how: str, sizes: Mapping[str, int]
     ) -> dict[str, NDArray[Any]]:

@@ -7,7 +7,7 @@ or, where that is less, what the very terms of the element explain. (`Expected.b
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -108,6 +108,8 @@ class EntryParameter:
     """The input whose contents the tensor has at first, where it is read and written."""
     zeroed: bool = False
     """Whether the tensor holds zeros at first, as the form states it."""
+    shape_of: str = ""
+    """The input whose extents an array on the device holds, int64; empty for all else."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,9 @@ class Expected:
     """How many times the tolerance's relative part holds where there are more terms than its chain: `longer_sums`."""
     beyond: Array | float = 0.0
     """How much further off it may be: what honest ways lose that pass through sums of more than the element's own."""
+    whole: "Callable[[], Expected] | None" = field(default=None, kw_only=True)
+    """The same with the whole scale, which takes long, where this one has the least that each can be: an answer that
+    is right by the least is right."""
 
     def at(self, places: NDArray[np.int64]) -> "Expected":
         """What is expected at these flat row-major places, 1-D, in their order."""
@@ -141,17 +146,19 @@ class Expected:
                 values = namespace(self.value, values).broadcast_to(values, self.value.shape)
             return elements_of(values, places)
 
-        parts = self.scale, self.relative, self.longer, self.beyond
-        return Expected(elements_of(self.value, places), *(some(part) for part in parts))
+        parts, whole = (self.scale, self.relative, self.longer, self.beyond), self.whole
+        found = Expected(elements_of(self.value, places), *(some(part) for part in parts))
+        return found if whole is None else replace(found, whole=lambda: whole().at(places))
 
     def shaped(self, shape: tuple[int, ...]) -> "Expected":
         """The same of 1-D arrays that hold every element, in row-major order."""
 
-        def whole(values: Array | float) -> Array | float:
+        def every(values: Array | float) -> Array | float:
             return values if isinstance(values, float | int) else values.reshape(shape)
 
-        parts = self.value, self.scale, self.relative, self.longer, self.beyond
-        return Expected(*(whole(part) for part in parts))
+        parts, whole = (self.value, self.scale, self.relative, self.longer, self.beyond), self.whole
+        found = Expected(*(every(part) for part in parts))
+        return found if whole is None else replace(found, whole=lambda: whole().shaped(shape))
 
 
 @dataclass(frozen=True)

@@ -130,10 +130,11 @@ many = 300
 class Model(nn.Module):
     def forward(self, pair, *, scale: float, steps: int, mode="sum", mask=None):
         total = scale * pair["one"] + pair["two"][0] if mode == "sum" and mask is None else pair["one"]
-        return {"total": total, "other": [pair["one"] - steps * pair["two"][0]]}
+        return {"total": total, "other": [pair["one"] - steps * pair["two"][0]], "left_out": ~pair["kept"]}
 
 def get_inputs():
-    pair, scale = {"one": torch.randn(many), "two": (torch.randn(many),)}, 2.5
+    kept = torch.randint(0, 2, (many,)).bool()
+    pair, scale = {"one": torch.randn(many), "two": (torch.randn(many),), "kept": kept}, 2.5
     return [[pair], {"scale": scale, "steps": many // 50, "mode": "sum", "mask": None}]
 """
 OTHER_ORDER = """
@@ -143,7 +144,8 @@ class ModelNew(torch.nn.Module):
     def forward(self, tensors, scale, steps, mode, mask):
         one, (two,) = tensors.pop("one"), tensors.pop("two")
         assert mode == "sum" and mask is None and isinstance(steps, int)
-        return {"other": (one - steps * two,), "total": scale * one + two}
+        assert tensors["kept"].dtype is torch.bool
+        return {"left_out": ~tensors["kept"], "other": (one - steps * two,), "total": scale * one + two}
 """
 IN_PLACE = """
 import torch

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from benchmarks._support import built_solve
 from benchmarks._support.built_solve import called_as, judged_as_built, shared_library
 from benchmarks._support.worker_process import WorkerLostError, WorkerProcess, served
 from benchmarks.gpu import public_and_built
+from benchmarks.grading import own_solutions
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem
 from evaluator.settings import MachineSettings
@@ -132,3 +134,17 @@ def test_a_library_without_a_gpu_is_no_answer(tmp_path):
         built_solve._called(tmp_path, "")
     assert failed.value.status == "not_done"
     assert "none.so" in str(failed.value)
+
+
+def test_our_own_files_are_laid_out_with_those_made_wrong(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["own_solutions.py", "--folder", str(tmp_path)])
+    own_solutions.main()
+    pairs = {path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("*/pair.json")}
+    forms = Counter(pair["form"] for pair in pairs.values() if pair["reviewed"] == "right")
+    assert (forms["torch-extension"] >= 40, forms["kernelbench"] >= 30, forms["triton"] >= 30) == (True, True, True)
+    wrong = [name for name, pair in pairs.items() if pair["reviewed"] == "wrong"]
+    assert len(wrong) >= 25
+    for name in wrong:
+        texts = [next((tmp_path / one).glob("solution.*")).read_text() for one in (name, name.removesuffix("_wrong"))]
+        assert texts[0] != texts[1], name
+    assert all(pair["problem"] or (tmp_path / name / "problem.py").exists() for name, pair in pairs.items())

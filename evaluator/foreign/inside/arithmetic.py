@@ -4,7 +4,6 @@ another order; and counted.
 Each is a dispatch mode: it sees every operator that reaches PyTorch's kernels, whatever the file calls it.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,12 +14,9 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
-from evaluator.foreign.inside.operators import CANCELLING, SeenOperators, operator_name
+from evaluator.foreign.inside.operators import CANCELLING, Noise, SeenOperators, operator_name
 from evaluator.foreign.inside.refusals import TooLargeError, current_line
 
-ROUNDING: Final = 2.0**-24
-"""Largest relative error of one float32 rounding to nearest: the noise of Monte Carlo arithmetic."""
-_MOST_MOVED: Final = math.sqrt(3.0) * ROUNDING
 NARROW: Final = (torch.float32, torch.float16, torch.bfloat16)
 _MOVES: Final = frozenset(
     [
@@ -69,10 +65,10 @@ def _floats(values: Any) -> list[torch.Tensor]:
 
 class DoubleArithmetic(SeenOperators):
     """Everything in float64, also what the file itself makes or casts in less; with `noise` each result is moved by
-    `ROUNDING` of itself, up or down at random, and of what cancels in the operator.
+    a rounding of itself, up or down at random, and of what cancels in the operator.
     """
 
-    def __init__(self, noise: torch.Generator | None = None, exact: "DoubleArithmetic | None" = None) -> None:
+    def __init__(self, noise: Noise | None = None, exact: "DoubleArithmetic | None" = None) -> None:
         """`exact`: the same without noise, carried out before."""
         super().__init__()
         self._noise = noise
@@ -102,9 +98,10 @@ class DoubleArithmetic(SeenOperators):
         made = func(*args, **kwargs)
         for at, one in enumerate(_floats(made)):
             if one.dtype is torch.float64:
-                one.mul_(self.factors(one.shape))
+                self._noise.move(one)
                 if cancelling and at == 0:
-                    one.add_(cancelling(one, before, *args[1:], **kwargs) * (self.factors(one.shape) - 1.0))
+                    moves = self._noise.factors(one.shape) - 1.0
+                    one.add_(cancelling(one, before, *args[1:], **kwargs) * moves)
         return made
 
     def _at_step(self, made: torch.Tensor, name: str, args: Any) -> torch.Tensor:
@@ -121,19 +118,9 @@ class DoubleArithmetic(SeenOperators):
                 return torch.where(on_step, exact, made)
         return made
 
-    @property
-    def noisy(self) -> bool:
-        """Whether results are moved."""
-        return self._noise is not None
-
-    def factors(self, shape: torch.Size) -> torch.Tensor:
-        """1 and ROUNDING of it up or down for each element, in the mean square.
-
-        Of any size up to its root of 3: of two terms that cancel, moves of one size would cancel too in every second
-        run, and in one of 256 elements in all eight.
-        """
-        factors = torch.empty(shape, dtype=torch.float64)
-        return factors.uniform_(1.0 - _MOST_MOVED, 1.0 + _MOST_MOVED, generator=self._noise)
+    def operand(self, values: torch.Tensor) -> torch.Tensor:
+        """A copy of floats as this arithmetic takes them."""
+        return values.to(torch.float64, copy=True) if self._noise is None else self._noise.moved(values)
 
 
 def _is_step(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:

@@ -74,6 +74,8 @@ class ReferenceFile(ABC):
 
     zeroed: frozenset[str] = frozenset()
     """Tensors among them that are only written, and hold zeros at first."""
+    shapes: Mapping[str, str] = MappingProxyType({})
+    """Arrays on the device among them that hold the extents of an input, int64, and that input."""
 
     def __init__(self, tree: ast.Module, constants: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """`constants`: places of numbers in `tree`, some of which get other values, `sizes`. Raises RefusedError."""
@@ -100,7 +102,8 @@ class ReferenceFile(ABC):
             else:
                 tensor = read.get(name) or written.get(name, "")
                 zeroed = bool(tensor) and name in self.zeroed and name not in read
-                found.append({"name": name, "tensor": tensor, "zeroed": zeroed})
+                extents = "" if tensor else read.get(self.shapes.get(name, ""), "")
+                found.append({"name": name, "tensor": tensor, "zeroed": zeroed, "shape_of": extents})
         return found
 
     @staticmethod

@@ -10,7 +10,6 @@ import torch
 from evaluator.foreign.inside.arithmetic import (
     IN_PRODUCTS,
     LOWER,
-    ROUNDING,
     TRUNCATED,
     BoundedWork,
     CallRoom,
@@ -41,7 +40,7 @@ from evaluator.foreign.inside.kernelbench import (
     state_of,
 )
 from evaluator.foreign.inside.numbers_in_text import varies
-from evaluator.foreign.inside.operators import finfo_of_float32, seed_torch
+from evaluator.foreign.inside.operators import MeanSquare, Noise, finfo_of_float32, seed_torch
 from evaluator.foreign.inside.refusals import NoOneAnswerError, RefusedError, TooLargeError, refused_where_it_fails
 
 _NOISY_RUNS: Final = 8
@@ -288,26 +287,29 @@ class ReferenceServer:
         state = state_of(model)
         return {name: {**state, **arguments.tensors}[given] for given, name in self._names().items()}
 
+    def valued(self, given: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Each output in float64. Raises RefusedError."""
+        return self._run(given, DoubleArithmetic())
+
     def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Each output in float64, and its scale. Raises RefusedError."""
         plainly = DoubleArithmetic()
         exact = self._run(given, plainly)
-        squares = [torch.zeros(one.shape, dtype=torch.float64) for one in exact]
-        generator = torch.Generator().manual_seed(SEED)
+        floats = {at: one for at, one in enumerate(exact) if one.dtype.is_floating_point}
+        moved = {at: MeanSquare(one, _NOISY_RUNS) for at, one in floats.items()}
+        noise = Noise(SEED)
         for _ in range(_NOISY_RUNS):
-            noisy = self._run(given, DoubleArithmetic(generator, plainly))
+            noisy = self._run(given, DoubleArithmetic(noise, plainly))
             shapes = [tuple(one.shape) for one in noisy]
             if shapes != [tuple(one.shape) for one in exact]:
                 raise RefusedError(
                     f"the shapes of its answer hang on roundings of what its inputs hold: {shapes} with other ones"
                 )
-            for at, (one, other) in enumerate(zip(exact, noisy, strict=True)):
-                if one.dtype.is_floating_point:
-                    moved = (other - one).masked_fill_(one == other, 0.0)  # of infinities too
-                    squares[at].addcmul_(moved, moved, value=1.0 / _NOISY_RUNS)
+            for at, square in moved.items():
+                square.add(noisy[at])
         scales = [
-            torch.hypot(one.double(), torch.sqrt(square) / ROUNDING) if one.dtype.is_floating_point else square
-            for one, square in zip(exact, squares, strict=True)
+            moved[at].scale() if at in moved else torch.zeros(one.shape, dtype=torch.float64)
+            for at, one in enumerate(exact)
         ]
         whole = [at for at, one in enumerate(exact) if not one.dtype.is_floating_point]
         for how in _HONEST if whole else ():
@@ -343,10 +345,7 @@ class ReferenceServer:
             # What `forward` only writes, such as running means in training, is no input.
             values = given[names[name]].reshape(like.shape) if names[name] in given else like
             values = values.to(torch.bool) if like.dtype is torch.bool else values
-            if not doubled or not values.dtype.is_floating_point:
-                return values.clone()
-            values = values.to(torch.float64, copy=True)
-            return values.mul_(mode.factors(values.shape)) if mode.noisy else values
+            return mode.operand(values) if doubled and values.dtype.is_floating_point else values.clone()
 
         self._file.forget_made(self._model)
         with refused_where_it_fails("forward on drawn inputs"), finfo_of_float32(doubled):

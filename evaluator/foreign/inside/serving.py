@@ -50,6 +50,8 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
     if asked == "compute":
         found = server.computed(given, request["how"])
         return {}, {f"value_{at}": one for at, one in enumerate(found)}
+    if asked == "value":
+        return {}, {f"value_{at}": one for at, one in enumerate(server.valued(given))}
     exact, scales = server.answered(given)
     named = {f"value_{at}": one for at, one in enumerate(exact)}
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}

@@ -59,6 +59,16 @@ class Summary(Wire):
     """The backend of the verdict; before there is one, the one asked for."""
     status: Status | None
     """How it ended; null before it did."""
+    quick: bool
+    """Whether it was verified quickly only."""
+    speedup: float | None
+    """Over the baseline, as the verdict's `timing.speedup`; null where nothing was timed."""
+    estimated_speedup: float | None
+    """As the verdict's `profile.estimated_speedup`: of the simulator, a model's."""
+    reward: float | None
+    """Null where there is none: before it ended, and for a fault of the grader's."""
+    reward_maximum: float | None
+    """What the reward could have been at most."""
     progress: str | None
     created_at: str
     """ISO 8601, UTC."""
@@ -101,12 +111,18 @@ class Liveness(Wire):
 
 def summary(listed: ListedEvaluation) -> Summary:
     """One line of a list."""
+    verdict = listed.verdict
     return Summary(
         id=listed.id,
         state=listed.state,
         problem=listed.problem,
-        backend=listed.verdict.backend if listed.verdict else listed.backend,
-        status=listed.verdict.status if listed.verdict else None,
+        backend=verdict.backend if verdict else listed.backend,
+        status=verdict.status if verdict else None,
+        quick=verdict is not None and verdict.quick,
+        speedup=verdict.speedup if verdict else None,
+        estimated_speedup=verdict.estimated_speedup if verdict else None,
+        reward=verdict.reward if verdict else None,
+        reward_maximum=verdict.most_reward if verdict else None,
         progress=listed.progress,
         created_at=iso_time(listed.created_at),
         links=links_of(listed.id),
@@ -196,6 +212,11 @@ _LISTED = {
             "problem": "vector_add",
             "backend": "sim",
             "status": "compile_error",
+            "quick": False,
+            "speedup": None,
+            "estimated_speedup": None,
+            "reward": 0.0,
+            "reward_maximum": 1.0,
         }
     ],
     "next_cursor": None,

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Literal
 
 from common.contract import Phase, Status
 from common.launch_plan import LaunchPlan
 from evaluator.backends.session import CallTensor, SubmissionCall
 from evaluator.errors import Ruling
 from evaluator.foreign.inside.numbers_in_text import text_at
-from evaluator.problems.problem import Problem, Sizes
-from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, Role, SizedPlan
+from evaluator.problems.problem import Problem, Sizes, Tensor
+from evaluator.stages.launch.checked_plan import BufferFacts, CheckedPlan, SizedPlan
 from evaluator.stages.lift.binding import initial_contents
 from evaluator.stages.lift.extension.model_numbers import text_of
 
@@ -25,14 +26,17 @@ class HostPlan(CheckedPlan):
         """The file that states the problem, where it says how a model is made; else nothing."""
         return text_of(self.problem)
 
+    @property
+    def _groups(self) -> tuple[tuple[Literal["input", "output"], tuple[Tensor, ...]], ...]:
+        return ("input", self.problem.inputs), ("output", self.problem.outputs)
+
     def at(
         self, sizes: Sizes, memory_bytes: int = 8 << 30, scalars: Mapping[str, float] = MappingProxyType({})
     ) -> SizedPlan | Ruling:
         problem = self.problem
-        roles: tuple[Role, ...] = ("input", "output")
         buffers = tuple(
             BufferFacts(tensor.name, role, tensor.dtype, tensor.shape_at(sizes))
-            for role, group in zip(roles, (problem.inputs, problem.outputs), strict=True)
+            for role, group in self._groups
             for tensor in group
         )
         needed = sum(buffer.size_bytes for buffer in buffers)
@@ -44,8 +48,9 @@ class HostPlan(CheckedPlan):
                 "Ask for smaller sizes.",
             )
         tensors = tuple(
-            CallTensor(one.name, "input" if one.role == "input" else "output", one.dtype, one.shape)
-            for one in buffers
+            CallTensor(tensor.name, role, tensor.dtype, tensor.shape_at(sizes), tensor.is_bool)
+            for role, group in self._groups
+            for tensor in group
         )
         numbers = {one.name: scalars.get(one.name, one.value) for one in problem.scalars}
         reference = text_at(self.stated, sizes) if self.stated else ""

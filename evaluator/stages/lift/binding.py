@@ -103,7 +103,7 @@ def _bind_as_stated(problem: Problem, entry: EntryFunction, parameters: Sequence
     stated = {one.name: one for one in problem.entry}
     by_name = set(entry.parameter_names) == set(stated) and len(entry.parameter_names) == len(stated)
     chosen = [stated[str(name)] for name in entry.parameter_names] if by_name else list(problem.entry)
-    refuse_arrays(entry.name, chosen)
+    refuse_arrays(entry.name, [one for one in chosen if not one.shape_of])
     names = tuple(one.tensor or one.name for one in chosen)
     for number, (name, parameter) in enumerate(zip(names, parameters, strict=True), 1):
         _check(problem, entry, number, name, parameter)
@@ -182,7 +182,8 @@ def expected(problem: Problem, name: str = "solve") -> str:
 
 def _check(problem: Problem, entry: EntryFunction, number: int, name: str, parameter: HostParameter) -> None:
     """Raise where this tensor, size or scalar cannot go into this parameter."""
-    dtypes = {tensor.name: tensor.dtype for tensor in (*problem.inputs, *problem.outputs)}
+    dtypes = {one.name: DType.INT64 for one in problem.entry if one.shape_of}
+    dtypes |= {tensor.name: tensor.dtype for tensor in (*problem.inputs, *problem.outputs)}
     place = f"`{entry.name}` (line {entry.line}), parameter {number} for '{name}'"
     if name in dtypes:
         if parameter.kind == "p" and _shows(parameter, dtypes[name]):
@@ -247,9 +248,13 @@ def call_values(
     numbers |= {one.name: one.value for one in problem.entry if one.value is not None}
     numbers |= sizes
     numbers |= {name: numbers[one] if isinstance(one, str) else one for name, one in own.items()}
+    shapes = {tensor.name: tensor.shape_at(sizes) for tensor in problem.inputs}
+    extents = {one.name: shapes[one.shape_of] for one in problem.entry if one.shape_of}
     values = []
     for name, parameter in zip(names, parameters, strict=True):
-        if parameter.kind == "p":
+        if parameter.kind == "p" and name in extents and name not in tensors:
+            values.append(f"a {b''.join(extent.to_bytes(8, 'little') for extent in extents[name]).hex()}")
+        elif parameter.kind == "p":
             values.append(f"p {set_of_tensors * len(tensors) + tensors.index(name)}")
         elif parameter.kind == "f":
             values.append(f"f {float(numbers[name])!r}")

@@ -38,6 +38,8 @@ def compare_output(name: str, actual: Array, expected: Expected, tolerance: Tole
     judged = _judge(actual, expected, tolerance)
     if judged.right is None:
         return Comparison(judged.worst, None)
+    if expected.whole is not None:
+        return compare_output(name, actual, expected.whole(), tolerance, poison)
     right, wanted, ratio = to_numpy(judged.right), to_numpy(judged.wanted), to_numpy(judged.ratio)
     unwritten = ~right & to_numpy(is_poison(actual, poison))
     return _described(name, to_numpy(actual), wanted, ~right, ratio, unwritten)
@@ -95,6 +97,8 @@ def compare_elements(
     judged = _judge(actual, expected, tolerance)
     if judged.right is None:
         return Comparison(judged.worst, None)
+    if expected.whole is not None:
+        return compare_elements(name, shape, elements, actual, expected.whole(), tolerance, poison, unwritten)
     wrong, poisoned = ~judged.right, is_poison(actual, poison)
     found = _described(name, actual, judged.wanted, wrong, judged.ratio, wrong & poisoned)
     assert found.mismatch is not None

@@ -41,7 +41,8 @@ class TellingTrials:
     def look(self, expected: Mapping[str, Expected], tolerance: Tolerance) -> None:
         """Take account of one trial's answer."""
         for name in expected.keys() - self._telling:
-            share = telling_share(expected[name], tolerance)
+            # Of the least that may be allowed too much would tell; a trial before this one had all of it.
+            share = telling_share(expected[name], tolerance) if expected[name].whole is None else None
             if share is None:
                 continue
             self._best[name] = max(share, self._best.get(name, 0.0))

@@ -90,6 +90,22 @@ def test_no_element_at_an_end_is_small_beside_a_long_sum(draw: DrawnAs, shape: t
     assert rows.max() >= 0.5
 
 
+@pytest.mark.parametrize("shape", [(3, 32 * 400 + 7), (4, 64), (2, 5)])
+def test_a_row_of_many_stretches_is_sorted_in_two_calls(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 2^24 elements there are half a million stretches, each of which a GPU would be asked for."""
+    facts = (TensorFacts("x", DType.FLOAT32, shape, NORMAL, "argument"),)
+    made = {one.name: one for one in distributions_of(facts, lambda sizes: facts, lambda *_: {})}
+    plain = to_numpy(made["as_drawn"].draw(rng_of("numpy"), {})["x"])
+    calls, own = [], np.sort
+    monkeypatch.setattr(np, "sort", lambda *given, **how: calls.append(1) or own(*given, **how))
+    found = to_numpy(made["sorted_stretches"].draw(rng_of("numpy"), {})["x"])
+    assert len(calls) <= 2
+    pieces = [own(plain[:, at : at + 32], axis=-1) for at in range(0, shape[1], 32)]
+    assert np.array_equal(found, np.concatenate(pieces, axis=-1))
+
+
 def test_of_draws_without_an_answer_again_and_again_the_typical_one_is_drawn() -> None:
     facts = (TensorFacts("x", DType.FLOAT32, (8, 300), DrawnAs("normal"), "argument"),)
     distributions = distributions_of(facts, lambda sizes: facts, lambda *_: {})

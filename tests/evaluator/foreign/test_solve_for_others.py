@@ -74,6 +74,63 @@ def test_what_is_read_and_written_has_the_inputs_contents_at_first():
     assert wrong.status == "incorrect"
 
 
+SHAPED = """
+import torch
+from problem import Problem
+
+
+class row_sums(Problem):
+    parameters = [
+        {"name": "values", "type": "float", "pointer": True, "const": True},
+        {"name": "sums", "type": "float", "pointer": True, "const": False},
+        {"name": "shape", "type": "size_t", "pointer": True, "const": True},
+        {"name": "ndim", "type": "size_t", "pointer": False, "const": False},
+    ]
+
+    def __init__(self):
+        super().__init__(name="row-sums")
+
+    def reference_solution(self, values):
+        return values.sum(1)
+
+    def generate_test_cases(self):
+        return [
+            {"shape": (rows, cols), "create_inputs": lambda rows=rows, cols=cols: (torch.rand(rows, cols),)}
+            for rows, cols in [(48, 96), (64, 32)]
+        ]
+
+    def get_extra_params(self, test_case):
+        return [torch.tensor(list(test_case["shape"]), dtype=torch.int64, device="cuda"), len(test_case["shape"])]
+"""
+SHAPE_TAKEN = """
+__global__ void add_rows(const float* values, float* sums, const size_t* shape, size_t rows)
+{
+    size_t row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (size_t i = 0; i < shape[1]; i++) sum += values[row * shape[1] + i];
+    sums[row] = sum;
+}
+
+extern "C" void solution(const float* values, float* sums, const size_t* shape, size_t ndim)
+{
+    size_t extents[8];
+    cudaMemcpy(extents, shape, ndim * sizeof(size_t), cudaMemcpyDeviceToHost);
+    add_rows<<<(extents[0] + 63) / 64, 64>>>(values, sums, shape, extents[0]);
+}
+"""
+
+
+def test_the_shape_of_an_input_is_an_array_on_the_device_whose_contents_the_host_may_copy():
+    reference = Reference(text=SHAPED, name="def.py")
+    right = grade(SHAPE_TAKEN, reference, "sim", settings=QUICK)
+    assert right.status == "passed", right.message
+    assert (right.compile.lifting.launches, right.compile.lifting.fills) == (1, 1), "the kernel gets what it holds"
+    assert len({tuple(trial.sizes.items()) for trial in right.correctness.trials}) > 1
+    wrong = grade(SHAPE_TAKEN.replace("i < shape[1]", "i < shape[0]"), reference, "sim", settings=QUICK)
+    assert wrong.status == "incorrect"
+
+
 COUNTED = """
 import ctypes
 

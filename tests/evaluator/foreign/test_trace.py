@@ -18,7 +18,7 @@ from evaluator.foreign.inside.forms.trace import TraceFile
 from evaluator.foreign.inside.refusals import RefusedError
 from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import ReferenceRefusedError
-from evaluator.foreign.traces import definitions_in, trace_text
+from evaluator.foreign.sources import definitions_in, trace_text
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 

@@ -78,7 +78,7 @@ class Stand:
         for start, end in where.guards():
             self._memory.content[start:end].fill_(self._word)
         tensors = [
-            (one.name, one.role, str(one.dtype), one.shape, place.offset, place.size_bytes)
+            (one.name, one.role, one.type_name, one.shape, place.offset, place.size_bytes)
             for one, place in zip(call.tensors, where.places, strict=True)
         ]
         order = {

@@ -21,6 +21,8 @@ from evaluator.foreign.inside.on_cpu import parsed_for_cpu
 from evaluator.foreign.inside.refusals import FILE, RefusedError, refused_where_it_fails
 
 _CASES: Final = "generate_test_cases"
+_EXTRA: Final = "get_extra_params"
+"""Numbers that follow from a test case, and arrays of them."""
 _DTYPES: Final = {
     "double": torch.float64,
     "half": torch.float16,
@@ -85,6 +87,10 @@ class TensaraFile(ReferenceFile):
                 line = next((node.lineno for node in tree.body if isinstance(node, ast.ClassDef)), None)
                 raise RefusedError(f"its class {self._problem.__name__} has no method `{name}`", line)
         self.sizes = shown(self.constants)
+        methods = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == _EXTRA]
+        self._extra_on_device = any(
+            isinstance(node, ast.keyword) and node.arg == "device" for one in methods for node in ast.walk(one)
+        )
 
     @staticmethod
     def parsed(text: str) -> tuple[ast.Module, dict[str, Any]]:
@@ -116,7 +122,9 @@ class TensaraFile(ReferenceFile):
         # As its judge has it: https://github.com/tensara/tensara, engine/runner.py.
         self.zeroed = frozenset(name for name, const in pointers if not const)
         read, self.output_names = ([name for name, const in pointers if const is kind] for kind in (True, False))
-        return _Solved(problem, inputs, read, own)
+        solved = _Solved(problem, inputs, read, own)
+        self.shapes = _shapes(read[len(solved.tensors) :], extra, solved.tensors) if self._extra_on_device else {}
+        return solved
 
     def arguments(self, model: torch.nn.Module, seed: int) -> Arguments:
         """The tensors of the test case, as `model` was made with. Raises RefusedError."""
@@ -142,6 +150,19 @@ def _entry(
             found.append((name, left.pop(0), False))
         else:
             return []
+    return found
+
+
+def _shapes(left: Sequence[str], extra: Sequence[Any], tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """Of the pointers that are `left`, those that are a tensor's shape by name and contents; and that tensor."""
+    arrays = [one for one in extra if isinstance(one, torch.Tensor)]
+    if len(arrays) != len(left):
+        return {}
+    found = {}
+    for name, array in zip(left, arrays, strict=True):
+        alike = [one for one, tensor in tensors.items() if array.tolist() == list(tensor.shape)]
+        if "shape" in name and array.dtype is torch.int64 and alike:
+            found[name] = alike[0]
     return found
 
 

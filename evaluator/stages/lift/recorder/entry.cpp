@@ -21,6 +21,8 @@ extern "C" int assay_parameters(assay_caller::Parameter *found, int room);
 
 // Made when it is read, before this file's own initialisers would run.
 static std::vector<std::vector<assay_caller::Value>> *calls;
+// Of each call: arrays whose bytes are known, and which of its values is the address of one.
+static std::vector<std::vector<std::pair<size_t, std::string>>> *arrays;
 
 namespace assay {
 
@@ -42,16 +44,22 @@ std::string description() {
 
 void read_call(Words &in) {
     calls = new std::vector<std::vector<assay_caller::Value>>;
+    arrays = new std::vector<std::vector<std::pair<size_t, std::string>>>;
     for (long long count = in.number(); count > 0; count--) {
         char kind = in.next()[0];
         if (kind == 'b') {
             calls->emplace_back();
+            arrays->emplace_back();
             continue;
         }
         const char *text = in.next();
         assay_caller::Value value = {0, 0};
         if (kind == 'p') {
             value.bits = recorder().buffers.at((size_t)atoll(text)).base;
+        } else if (kind == 'a') {
+            std::string bytes;
+            for (const char *at = text; at[0] && at[1]; at += 2) bytes += (char)strtol(std::string(at, 2).c_str(), nullptr, 16);
+            arrays->back().emplace_back(calls->back().size(), bytes);
         } else if (kind == 'f') {
             value.number = strtod(text, nullptr);
         } else {
@@ -63,8 +71,10 @@ void read_call(Words &in) {
 }
 
 void call() {
-    for (const auto &values : *calls) {
+    for (size_t i = 0; i < calls->size(); i++) {
+        auto &values = (*calls)[i];
         begin_call();
+        for (const auto &one : (*arrays)[i]) values[one.first].bits = recorder().buffers[new_known_buffer(one.second)].base;
         assay_call(values.data());
     }
 }

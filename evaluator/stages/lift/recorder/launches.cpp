@@ -31,6 +31,7 @@ cudaError_t launch(const void *function, const Configuration &c, void **argument
         if (word && word >= r.host_tensors && word < r.host_tensors_end) refuse("host_address", "cudaLaunchKernel");
     }
     for (size_t i = 0; i < kernel.parameters.size(); i++) give_pinned(arguments[i], (size_t)kernel.parameters[i], c.stream);
+    for (size_t i = 0; i < kernel.parameters.size(); i++) give_known(arguments[i], (size_t)kernel.parameters[i]);
     std::string made = "{\"kernel\": \"" + kernel.symbol + "\", \"grid\": " + extents(c.grid) + ", \"block\": " + extents(c.block) +
                        ", \"shared_bytes\": " + std::to_string(c.shared_bytes) + ", \"cooperative\": " + (cooperative ? "true" : "false") +
                        ", \"cluster\": " + (cluster ? extents(*cluster) : "null") + ", \"stream\": " + std::to_string(number_of(c.stream, "cudaLaunchKernel")) +

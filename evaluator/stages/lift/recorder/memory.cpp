@@ -41,11 +41,32 @@ void add_fill(void *target, const std::string &data, size_t bytes, cudaStream_t 
              (pinned ? ", \"undefined\": " + number((unsigned long long)undefined_byte()) : "") + "}");
 }
 
+// The device's next step uses this address. Before all others of the call, so that no stream has to wait for it.
+void bring_known(const void *address) {
+    Recorder &r = recorder();
+    size_t number = (size_t)(((unsigned long long)address - FIRST_ADDRESS) / SLOT_BYTES);
+    if (!is_made_up(address) || number >= r.buffers.size()) return;
+    Buffer &found = r.buffers[number];
+    if (found.known.empty() || found.brought || (unsigned long long)address - found.base > found.bytes) return;
+    found.brought = true;
+    std::string base = std::to_string(found.base), size = std::to_string(found.known.size());
+    std::string data = in_hex(found.known.data(), found.known.size());
+    auto first = r.steps.begin() + (long)r.calls.back().first_step;
+    first = r.steps.insert(first, "{\"fill\": " + base + ", \"data\": \"" + data + "\", \"bytes\": " + size + ", \"stream\": 0}");
+    r.steps.insert(first + 1, "{\"order\": \"device\", \"stream\": 0, \"event\": 0}");
+}
+
+// The host code has the device write there, so that what it holds is no longer known.
+void forget_known(const void *address, size_t bytes, const char *call) {
+    bring_known(address);
+    const_cast<Buffer &>(buffer_at(address, bytes, call)).known.clear();
+}
+
 void fill(void *target, const std::string &data, size_t bytes, cudaStream_t stream, const char *call, bool pinned = false) {
     if (!bytes) return;
     std::lock_guard<std::recursive_mutex> guard(recorder().lock);
     if (!is_made_up(target)) refuse("host_address", call);
-    buffer_at(target, bytes, call);
+    forget_known(target, bytes, call);
     add_fill(target, data, bytes, stream, call, pinned);
 }
 
@@ -58,7 +79,12 @@ cudaError_t copy(void *target, const void *source, size_t bytes, cudaMemcpyKind 
     bool says_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool says_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     if (kind != cudaMemcpyDefault && (says_to != to || says_from != from)) refuse("wrong_direction", call, (long long)kind);
-    if (!to && from) refuse("host_reads", call);
+    if (!to && from) {
+        const Buffer &found = buffer_at(source, bytes, call);
+        if (found.known.empty()) refuse("host_reads", call);
+        memcpy(target, found.known.data() + ((unsigned long long)source - found.base), bytes);
+        return cudaSuccess;
+    }
     if (!to) {
         memmove(target, source, bytes);
         return cudaSuccess;
@@ -69,8 +95,8 @@ cudaError_t copy(void *target, const void *source, size_t bytes, cudaMemcpyKind 
         fill(target, in_hex(source, bytes), bytes, stream, call, is_pinned(source));
         return cudaSuccess;
     }
-    buffer_at(target, bytes, call);
-    if (from) buffer_at(source, bytes, call);
+    forget_known(target, bytes, call);
+    if (from) buffer_at(source, bytes, call), bring_known(source);
     add_step("{\"to\": " + number((unsigned long long)target) + ", \"source\": " + number((unsigned long long)source) + ", \"bytes\": " +
              number(bytes) + ", \"stream\": " + number((unsigned long long)number_of(stream, call)) + "}");
     return cudaSuccess;
@@ -122,6 +148,20 @@ cudaError_t fill_rows(void *target, size_t pitch, int value, size_t width, size_
 }
 
 } // namespace
+
+size_t new_known_buffer(const std::string &bytes) {
+    size_t number = new_buffer(bytes.size());
+    recorder().buffers[number].known = bytes;
+    return number;
+}
+
+void give_known(const void *argument, size_t bytes) {
+    for (size_t at = 0; at + 8 <= bytes; at += 8) {
+        const void *word;
+        memcpy(&word, (const char *)argument + at, sizeof word);
+        bring_known(word);
+    }
+}
 
 void record_upload(void *target, const void *data, size_t bytes, cudaStream_t stream) {
     add_fill(target, in_hex(data, bytes), bytes, stream, "cudaLaunchKernel", true);

@@ -25,6 +25,8 @@ struct Buffer {
     std::string variable; // of the program, where it is one
     bool freed;
     bool pooled = false; // taken from a pool, in the order of a stream
+    std::string known = ""; // its bytes, where the caller put them there before the call: they follow from sizes alone
+    bool brought = false;   // whether the steps of the call put those bytes there
 };
 
 struct Kernel {
@@ -82,6 +84,10 @@ Recorder &recorder();
 // What follows belongs to the next call; what one call may take is free again.
 void begin_call();
 size_t new_buffer(unsigned long long bytes, const std::string &variable = "");
+// What holds these bytes when the call begins.
+size_t new_known_buffer(const std::string &bytes);
+// Lets the call begin with a step that puts such bytes where an argument of a kernel points.
+void give_known(const void *argument, size_t bytes);
 // For memory that has an address of its own, and its end.
 size_t new_buffer_at(unsigned long long base, unsigned long long bytes);
 // Memory of a pool, taken in the order of a stream, which is noted; and the end of a buffer, on a stream or at once.

@@ -15,7 +15,7 @@ from stand_in import StandInServices, program
 from common.contract import Settings, Status
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.foreign.loading import foreign_problem
-from evaluator.foreign.reference import ReferenceRefusedError
+from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
 from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.referee import JudgeRequest
@@ -92,6 +92,26 @@ def test_a_wrong_kernel_fails_and_a_baseline_that_cannot_be_had_is_named(referee
     assert look.measurement.notes[-1] == "so it is compared with eager"
     assert "PyTorch" in look.measurement.compared_with
     assert "eager:" in look.measurement.compared_with
+
+
+def test_at_a_large_size_each_draw_of_the_files_own_kind_costs_one_run_of_it(referee, problem, monkeypatch):
+    """But for the first: an answer with its scale is nine runs, which take seconds of millions of elements."""
+    monkeypatch.setattr("evaluator.foreign.answers._VALUE_FIRST", 1000)
+    asked = []
+    for name in ("answered", "valued"):
+        own = getattr(ReferenceProcess, name)
+        monkeypatch.setattr(
+            ReferenceProcess, name, lambda *given, own=own, name=name: asked.append(name) or own(*given)
+        )
+    found = referee.judge(request_for(problem, "relu", max_launches=20), print)
+    assert found.verified.ruling is None
+    trials, checked = found.verified.correctness.trials, found.look.measurement.checked_launches
+    typical = sum(one.distribution == "as_drawn" for one in trials)
+    assert typical > 1
+    assert asked.count("answered") == 1 + len(trials) - typical
+    assert asked.count("valued") >= typical - 1 + checked
+    ruling = referee.judge(request_for(problem, "wrong"), print).verified.ruling
+    assert ruling.status is Status.INCORRECT
 
 
 def test_a_reference_that_fails_at_the_referee_is_held_against_the_problem(referee, problem):

@@ -17,10 +17,10 @@ from api_service import ADD, events, facts, lines, served, submission
 from storage_samples import ended, tallied
 
 from common.client import Client
-from common.contract import Evaluation, ProblemFace, Status, Submission
+from common.contract import Evaluation, ProblemFace, Status, Submission, Verdict
 from evaluator.errors import StorageError
 from evaluator.problems.catalogue import problems
-from evaluator.service.api import callers, routes
+from evaluator.service.api import callers, routes, schemas
 from evaluator.stages.screen.cleaning import clean
 
 PROBLEM_TYPE = "urn:assay:problem:"
@@ -269,6 +269,25 @@ def test_lists_come_in_pages_newest_first_without_sources(here, http):
     done = http.get("/evaluations", params={"state": "done", "status": "unsupported", "problem": "vector_add"}).json()
     assert [(one["id"], one["status"], one["backend"]) for one in done["items"]] == [(ids[0], "unsupported", "sim")]
     refused(http.get("/evaluations?cursor=nonsense"), 422, "invalid-request")
+
+
+def test_a_list_says_what_a_table_of_results_needs(here, http):
+    for each in range(3):
+        post(http, submission(source=f"// {each}"), Prefer="wait=0")
+    verdict = Verdict.model_validate(schemas.DONE["compile_error"]["value"]["verdict"])
+    earned = verdict.reward.model_copy(update={"value": 0.25, "maximum": 0.75})
+    here.work(verdict.model_copy(update={"reward": earned}))
+    here.work(ended(status=Status.INTERNAL_ERROR))
+    said = [
+        {name: one[name] for name in ("status", "quick", "speedup", "estimated_speedup", "reward", "reward_maximum")}
+        for one in http.get("/evaluations").json()["items"]
+    ]
+    none = {"quick": False, "speedup": None, "estimated_speedup": None, "reward": None, "reward_maximum": None}
+    assert said == [
+        {"status": None, **none},
+        {"status": "internal_error", **none},
+        {"status": "compile_error", **none, "reward": 0.25, "reward_maximum": 0.75},
+    ]
 
 
 # Live

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from common.contract import Phase, Status
@@ -72,6 +74,17 @@ def test_an_array_that_is_no_tensor_of_the_problem_cannot_be_given():
         refuse_arrays("solution", stated)
     assert caught.value.ruling.status is Status.UNSUPPORTED
     refuse_arrays("solution", stated[:2])
+
+
+def test_the_shape_of_an_input_is_given_in_its_own_type():
+    stated = (*(EntryParameter(name, name) for name in ("x", "y", "out")), EntryParameter("shape", shape_of="x"))
+    problem = replace(SAXPY, entry=stated)
+    entry = EntryFunction("solution", (None,) * 4, 1)
+    wide, narrow = parameter("p", 8, True, "u"), parameter("p", 4, True, "i")
+    names = bind(problem, entry, HostSignature(parameters=(IN, IN, OUT, wide), count=4)).names
+    assert call_values(problem, names, (IN, IN, OUT, wide), {"n": 515}, {})[3] == "a 0302000000000000"
+    with pytest.raises(LiftRefusedError, match="parameter 4 for 'shape': it takes const int"):
+        bind(problem, entry, HostSignature(parameters=(IN, IN, OUT, narrow), count=4))
 
 
 def test_what_fits_is_written_out():

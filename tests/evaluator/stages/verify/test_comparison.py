@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from evaluator.problems.problem import Expected, Tolerance
-from evaluator.stages.verify.comparison import compare_output, heat, in_words, is_poison, where_wrong
+from evaluator.stages.verify.comparison import (
+    compare_elements,
+    compare_output,
+    heat,
+    in_words,
+    is_poison,
+    where_wrong,
+)
 from evaluator.stages.verify.findings.undefined_memory import unconfirmed
 
 TOLERANCE = Tolerance(1e-3, 1e-6, "for the test")
@@ -226,3 +233,24 @@ def test_a_ratio_to_nothing_is_not_told():
         assert in_words(found, tiny).endswith(f"expected {wanted[0]:g}, and must be exact.")
     near = compare_output("y", np.array([1.1]), Expected(np.array([1.0]), np.array([1.0])), tiny, 0x5B).mismatch
     assert "times the allowed error" in in_words(near, tiny)
+
+
+def test_what_the_least_scale_refuses_is_held_against_the_whole_wherever_it_is_looked_at():
+    asked = []
+
+    def whole():
+        asked.append(1)
+        return Expected(np.zeros(6), np.full(6, 100.0))
+
+    least = Expected(np.zeros(6), np.zeros(6), whole=whole)
+    tolerance = Tolerance(1e-3, 1e-9, "of a test")
+    off, wrong = np.full(6, 0.05, np.float32), np.full(6, 0.5, np.float32)
+    places = np.array([1, 4])
+    for answer, right in ((np.zeros(6, np.float32), True), (off, True), (wrong, False)):
+        found = (
+            compare_output("y", answer, least, tolerance, 0xFF),
+            compare_output("y", answer.reshape(2, 3), least.shaped((2, 3)), tolerance, 0xFF),
+            compare_elements("y", (6,), places, answer[places], least.at(places), tolerance, 0xFF),
+        )
+        assert [one.mismatch is None for one in found] == [right] * 3
+    assert len(asked) == 6  # not for what is right by the least

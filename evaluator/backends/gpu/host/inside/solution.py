@@ -25,6 +25,8 @@ TEXT: Final = "solution.py"
 REFERENCE: Final = "reference.py"
 ENTRIES: Final = ("run", "solve", "solution", "kernel_function")
 """Functions by which Triton's host code is called, as `stages.lift.triton.entry_points` has them."""
+_TRUTH: Final = {torch.bool, torch.uint8}
+"""A problem has the truth values that its file returns as numbers; a submission may return either."""
 SEED: Final = 42
 """What parameters are drawn with that no input of the problem stands for, as KernelBench does it."""
 
@@ -148,7 +150,7 @@ class LoadedText:
         for at, (one, place) in enumerate(zip(found, self._outputs, strict=True)):
             if not isinstance(one, torch.Tensor):
                 raise MisfitError(f"it returns a {type(one).__name__} where a tensor belongs (place {at})")
-            if one.dtype is not place.dtype:
+            if one.dtype is not place.dtype and not {one.dtype, place.dtype} <= _TRUTH:
                 raise MisfitError(f"output {at} is {_short(one.dtype)}, and must be {_short(place.dtype)}")
             if one.shape != place.shape and not one.numel() == place.numel() == 1:
                 raise MisfitError(f"output {at} has shape {tuple(one.shape)}, and must have {tuple(place.shape)}")

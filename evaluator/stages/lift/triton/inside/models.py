@@ -13,6 +13,7 @@ from evaluator.stages.lift.kernelbench.inside.tables import tables_of
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
+from evaluator.stages.lift.triton.inside.stand_in_torch import module_of
 
 REFERENCE: Final = "reference.py"
 _RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
@@ -88,7 +89,7 @@ def add_modules(torch: ModuleType, memory: RecordedMemory) -> None:
         raise NotRecordedError(f"the operator {name}")
 
     def module(name: str, held: dict[str, Any]) -> ModuleType:
-        one = type(torch)(name)
+        one = module_of(name)
         one.__path__ = []
         vars(one).update(held)
         sys.modules[name] = one

@@ -5,7 +5,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
@@ -15,20 +15,25 @@ from evaluator.stages.lift.triton.inside.streams import streams_on
 VERSION: Final = "2.9.0"
 
 
-class _Module(ModuleType):
-    """What it does not have cannot be recorded."""
+def module_of(name: str) -> ModuleType:
+    """An empty module; what it does not have cannot be recorded."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotRecordedError(f"{self.__name__}.{name}")
+    def absent(attribute: str) -> NoReturn:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise NotRecordedError(f"{name}.{attribute}")
+
+    # No class of our own: what a kernel names, Triton copies, unless its type is exactly that of modules.
+    module = ModuleType(name)
+    vars(module)["__getattr__"] = absent
+    return module
 
 
 def torch_for(
     memory: RecordedMemory, device_name: str, capability: tuple[int, int], facts: dict[str, int]
 ) -> ModuleType:
     """The module `torch`, whose tensors lie in `memory`; `torch.cuda` says what the device is."""
-    torch = _Module("torch")
+    torch = module_of("torch")
     for name, kind in DTYPES.items():
         setattr(torch, name, kind)
     for name, means in ALIASES.items():
@@ -147,7 +152,7 @@ def _settings() -> SimpleNamespace:
 
 
 def _cuda(memory: RecordedMemory, name: str, capability: tuple[int, int], facts: dict[str, int]) -> ModuleType:
-    cuda = _Module("torch.cuda")
+    cuda = module_of("torch.cuda")
     properties = SimpleNamespace(
         name=name,
         major=capability[0],

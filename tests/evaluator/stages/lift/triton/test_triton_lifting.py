@@ -81,6 +81,12 @@ def test_the_same_text_is_recorded_once(toolbox):
     assert first.program == second.program
 
 
+def test_a_kernel_may_name_pytorch_in_its_annotations(toolbox):
+    annotated = ADD.replace("a_ptr, b_ptr, c_ptr, n,", "a_ptr: torch.Tensor, b_ptr, c_ptr, n: torch.int32,")
+    assert annotated.count("torch.Tensor") == 1
+    assert isinstance(built(f"import torch\n{annotated}", toolbox), PlannedProgram)
+
+
 def test_of_configurations_the_first_that_fits_is_taken_and_none_is_recorded_twice(toolbox):
     source = (FILES / "matmul_f16_tensor_cores.py").read_text()
     configurations = (
