@@ -29,6 +29,7 @@ from evaluator.cli.chosen_problem import (
     refuse_other_name,
 )
 from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, importing, printing
+from evaluator.cli.freed_memory import keep_freed_memory
 from evaluator.cli.screen import Screen
 from evaluator.errors import InfrastructureError, InternalError, UsageError
 from evaluator.problems.problem import Problem
@@ -282,6 +283,7 @@ def evaluate_anywhere(
             from evaluator.cli import remote
 
             return remote.evaluate_remotely(submission, raw, *service, tell)
+        keep_freed_memory()
         toolbox = toolbox or _toolbox(machine)
         if submission.backend == "sim" or submission.settings.rehearse:
             toolbox.prepare_simulator()
