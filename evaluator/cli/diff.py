@@ -10,7 +10,7 @@ from rich.console import Console
 from common.contract import Status, Submission, Verdict, is_foreign_problem
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import STATED
-from evaluator.cli.freed_memory import keep_freed_memory
+from evaluator.cli.console import keep_freed_memory
 from evaluator.errors import InfrastructureError, UsageError
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem

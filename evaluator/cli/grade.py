@@ -29,8 +29,14 @@ from evaluator.cli.chosen_problem import (
     refuse_beside_reference,
     refuse_other_name,
 )
-from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, importing, printing
-from evaluator.cli.freed_memory import keep_freed_memory
+from evaluator.cli.console import (
+    EXIT_INTERNAL,
+    EXIT_OTHER,
+    EXIT_PASSED,
+    importing,
+    keep_freed_memory,
+    printing,
+)
 from evaluator.errors import InfrastructureError, InternalError, UsageError
 from evaluator.problems.problem import Problem
 from evaluator.settings import MachineSettings

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from common.launch_plan import LaunchPlan
 from evaluator.cli.chosen_problem import ReferenceText, reference_stated
-from evaluator.cli.freed_memory import keep_freed_memory
+from evaluator.cli.console import keep_freed_memory
 from evaluator.errors import UsageError
 from evaluator.report.terminal import printable
 from evaluator.settings import MachineSettings

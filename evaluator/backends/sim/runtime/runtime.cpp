@@ -305,9 +305,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         weak_block_over(BLOCK);
         if (spreads && i >= next_look) {
             u64 spent_ns = now_ns() - began_ns;
-            // Within a quarter of the blocks that seem to be left until then.
-            u64 quarter = spent_ns < SERIAL_NS ? (i + 1) * (SERIAL_NS - spent_ns) / (4 * spent_ns + 1) : 0;
-            next_look = i + 1 + (quarter < BLOCKS_BETWEEN_LOOKS ? quarter : BLOCKS_BETWEEN_LOOKS);
+            next_look = i + 1 + blocks_until_look(i + 1, spent_ns);
             if (spent_ns >= SERIAL_NS) {
                 spreads = false;
                 if (spent_ns / (i + 1) * (blocks - i - 1) / CORES * (CORES - 1) >= price_ns() && finish_spread(kernel, i + 1, blocks)) break;
@@ -496,6 +494,6 @@ int main(int count, char **arguments) {
         u64 count = get();
         if (count == ELEMENTS) give_elements();
         else run_plan(count);
-        send_answer(); // a process that is forked in the next run has nothing to send
+        send_answer();
     }
 }

@@ -99,6 +99,12 @@ bool take_block(u64 &block, u64 blocks) {
     _exit(0);
 }
 
+// Of a launch on one core, of which `ran` blocks took so long: a quarter of those that seem to be left until SERIAL_NS.
+u64 blocks_until_look(u64 ran, u64 spent_ns) {
+    u64 quarter = spent_ns < SERIAL_NS ? ran * (SERIAL_NS - spent_ns) / (4 * spent_ns + 1) : 0;
+    return quarter < BLOCKS_BETWEEN_LOOKS ? quarter : BLOCKS_BETWEEN_LOOKS;
+}
+
 // Whether all came back; else this process ends in the way of the one that did not.
 void wait_for(const pid_t *children, u64 count) {
     for (u64 i = 0; i < count; i++) {
