@@ -23,8 +23,8 @@ _M_TOP_PAD: Final = -2
 _M_MMAP_THRESHOLD: Final = -3
 """mallopt's numbers for them, in glibc's malloc.h."""
 _HEAP_BLOCK_BYTES: Final = 32 << 20
-"""The most that glibc lets be a block of its heap. The tensors of a trial that travels have up to 6 MiB together, twice
-that in float64."""
+"""The most that glibc lets be a block of its heap. The tensors of a trial that travels have up to 6 MiB together,
+twice that in float64."""
 _KEPT_BYTES: Final = 256 << 20
 """An oracle holds a dozen of such arrays of float64."""
 _STEP_BYTES: Final = 16 << 20
