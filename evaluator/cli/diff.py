@@ -10,6 +10,7 @@ from rich.console import Console
 from common.contract import Status, Submission, Verdict, is_foreign_problem
 from evaluator.cli import arguments
 from evaluator.cli.chosen_problem import STATED
+from evaluator.cli.console import keep_freed_memory
 from evaluator.errors import InfrastructureError, UsageError
 from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
@@ -63,6 +64,7 @@ def diff(
     from evaluator.diff.compare import compare, grade_both
     from evaluator.pipeline.toolbox import Toolbox
 
+    keep_freed_memory()
     told = Console(stderr=True)
     told.quiet = as_json or not told.is_terminal
     with told.status("grading") as status:

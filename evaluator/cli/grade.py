@@ -1,11 +1,12 @@
 """The command `assay grade`: one kernel in, one verdict out."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import click
-from rich.console import Console
 
 from common.contract import (
     BaselineName,
@@ -28,11 +29,16 @@ from evaluator.cli.chosen_problem import (
     refuse_beside_reference,
     refuse_other_name,
 )
-from evaluator.cli.console import EXIT_INTERNAL, EXIT_OTHER, EXIT_PASSED, importing, printing
-from evaluator.cli.screen import Screen
+from evaluator.cli.console import (
+    EXIT_INTERNAL,
+    EXIT_OTHER,
+    EXIT_PASSED,
+    importing,
+    keep_freed_memory,
+    printing,
+)
 from evaluator.errors import InfrastructureError, InternalError, UsageError
 from evaluator.problems.problem import Problem
-from evaluator.report import terminal
 from evaluator.settings import MachineSettings
 
 if TYPE_CHECKING:
@@ -234,12 +240,15 @@ def grade(
         if as_json:
             click.echo(verdict.model_dump_json(indent=2))
         else:
+            # What draws on a terminal is slow to import.
+            from evaluator.cli.screen import Screen
+            from evaluator.report import terminal
+
             Screen().print(terminal.verdict_card(verdict, source, str(file)))
     if receipt_file:
         arguments.write_output(receipt_file, verdict.model_dump_json(indent=2) + "\n")
         if not as_json:
-            with printing():
-                click.echo(f"receipt: {terminal.printable(str(receipt_file))}")
+            _print_place("receipt", receipt_file)
     if repro_file and problem is not None:
         _reproduce(repro_file, submission, problem, raw, verdict)
     if report_file:
@@ -249,8 +258,7 @@ def grade(
             report_file, html.render(verdict, source, html.STANDARD_INPUT if str(file) == "-" else file.name)
         )
         if not as_json:
-            with printing():
-                click.echo(f"report: {terminal.printable(str(report_file))}")
+            _print_place("report", report_file)
     sys.exit(_exit_code(verdict))
 
 
@@ -270,18 +278,13 @@ def evaluate_anywhere(
     A failure of this machine is a verdict too (`internal_error`). Raises UsageError, and InfrastructureError where a
     service gives no verdict: nothing was tried here, so there is nothing that a verdict could tell.
     """
-    console = Console(stderr=True)
-    console.quiet = quiet or not console.is_terminal
-    with console.status("grading") as status:
-
-        def tell(now: object) -> None:
-            status.update(f"grading: {now}")
-
+    with _progress_line(quiet) as tell:
         if service is not None:
             # What it imports takes longer than to grade a file that was graded before.
             from evaluator.cli import remote
 
             return remote.evaluate_remotely(submission, raw, *service, tell)
+        keep_freed_memory()
         toolbox = toolbox or _toolbox(machine)
         if submission.backend == "sim" or submission.settings.rehearse:
             toolbox.prepare_simulator()
@@ -297,6 +300,27 @@ def evaluate_anywhere(
         except Exception as error:
             fault = error if isinstance(error, InfrastructureError) else InternalError(error)
             return verdict_without_result(submission.problem, submission.backend, fault.ruling())
+
+
+@contextmanager
+def _progress_line(quiet: bool) -> Iterator[Callable[[object], None]]:
+    """What says on a terminal's stderr how far the grading is."""
+    if quiet:
+        yield lambda now: None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    with console.status("grading") as status:
+        yield lambda now: status.update(f"grading: {now}")
+
+
+def _print_place(what: str, file: Path) -> None:
+    from evaluator.report.terminal import printable
+
+    with printing():
+        click.echo(f"{what}: {printable(str(file))}")
 
 
 def _toolbox(machine: MachineSettings) -> "Toolbox":
@@ -321,7 +345,9 @@ def _reproduce(file: Path, submission: Submission, problem: Problem, raw: bytes,
         else:
             arguments.write_output(file, text)
     if why is not None:
-        click.echo(f"assay: {file} is not written: {terminal.printable(why)}.", err=True)
+        from evaluator.report.terminal import printable
+
+        click.echo(f"assay: {file} is not written: {printable(why)}.", err=True)
 
 
 def _exit_code(verdict: Verdict) -> int:

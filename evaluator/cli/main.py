@@ -80,10 +80,11 @@ class _Commands(click.Group):
 def _warn_of_unknown_variables() -> None:
     if not any(name.startswith("ASSAY_") for name in os.environ):
         return
-    from evaluator.report.terminal import printable
     from evaluator.settings import unknown_variables
 
     for told in unknown_variables():
+        from evaluator.report.terminal import printable
+
         with contextlib.suppress(OSError):  # where nothing can be printed, the command still runs
             click.echo(f"assay: {printable(told)}", err=True)
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from common.launch_plan import LaunchPlan
 from evaluator.cli.chosen_problem import ReferenceText, reference_stated
+from evaluator.cli.console import keep_freed_memory
 from evaluator.errors import UsageError
 from evaluator.report.terminal import printable
 from evaluator.settings import MachineSettings
@@ -165,6 +166,7 @@ def _rerun(
     from evaluator.pipeline.toolbox import Toolbox
     from evaluator.receipts.replay import replay
 
+    keep_freed_memory()
     if not quiet and sys.stderr.isatty():
         click.echo("grading again", err=True)
     return replay(shown, source, plan, Toolbox(settings))

@@ -6,35 +6,32 @@ from typing import TYPE_CHECKING
 
 from common.contract import Dialect, Phase, Screening, Status
 from evaluator.errors import Ruling
-from evaluator.pipeline.dialects.triton_build import (
-    build_triton,
-    lifting_of,
-    needs_of,
-    public_points,
-    unlifted_python,
-    with_more_kernels,
-)
+from evaluator.pipeline.dialects.recording import lifting_of, needs_of, public_points
 from evaluator.pipeline.dialects.wrong_dialect import cuda_for_python, python_for_cpp
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
-from evaluator.stages.compile.nvcc import compile_source
+from evaluator.stages.compile.nvcc import Compiled, compile_source
 from evaluator.stages.launch.planning import plan_launches, plan_recorded
 from evaluator.stages.launch.recorded_plans import Point
-from evaluator.stages.lift.binding import LiftRefusedError, expected
-from evaluator.stages.lift.dialects import called_libraries, dialect_of, entry_function, is_extension
-from evaluator.stages.lift.extension.headers import HeaderNotCoveredError, unknown_name
-from evaluator.stages.lift.kernelbench.python_syntax import COMPILER
-from evaluator.stages.lift.triton.entry_points import is_triton, is_triton_solution
+from evaluator.stages.lift.dialects import (
+    called_libraries,
+    dialect_of,
+    entry_function,
+    is_extension,
+    is_triton,
+    is_triton_solution,
+)
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
 from evaluator.stages.screen.screening import DEVICE_TIER, LIFTED, screen
 from evaluator.stages.verify.trials import plan_trials
 
+# What lifts is slow to import, and a kernel with a plan needs nothing of it: each import stands where it is needed.
 if TYPE_CHECKING:
-    # Slow to import, as all that lifts is, and a kernel with a plan needs nothing of it.
+    from evaluator.stages.lift.extension.headers import HeaderNotCoveredError
     from evaluator.stages.lift.lifting import HostCode
 
 
@@ -61,18 +58,20 @@ def build(
         dialect_here: Dialect = "kernelbench" if solution_in_triton else "triton"
         known = ScreenedSource(submitted, cleaned.source, screening, dialect_here)
         if wrong := cuda_for_python(cleaned.source, dialect_here):
-            return unlifted_python(known, wrong, COMPILER)
+            return _not_python(known, wrong)
+        from evaluator.pipeline.dialects.triton_build import build_triton
+
         return build_triton(known, toolbox, [*public_points(submitted), *ahead()], progress)
     dialect: Dialect = submitted.dialect or (dialect_of(cleaned.source) if submitted.plan is None else "cuda")
     unscreened = ScreenedSource(submitted, cleaned.source, Screening(changes=cleaned.changes), dialect)
     if wrong := python_for_cpp(cleaned.source, dialect):
         return Ending(unscreened, wrong)
     if dialect == "kernelbench" and (wrong := cuda_for_python(cleaned.source, dialect)):
-        return unlifted_python(unscreened, wrong, COMPILER)
+        return _not_python(unscreened, wrong)
     # What is screened is C++, and a solution in Python has it in texts.
     solution = _solution_code(unscreened, toolbox) if dialect == "kernelbench" else None
     if isinstance(solution, Ruling):
-        return unlifted_python(unscreened, solution, COMPILER)
+        return _not_python(unscreened, solution)
     text = solution.text if solution else cleaned.source
     found = screen(text, cleaned.changes, DEVICE_TIER if dialect == "cuda" else LIFTED)
     screened = replace(unscreened, screening=found.screening)
@@ -89,8 +88,9 @@ def build(
     compiled = compile_source(cleaned.source, settings, arch, toolbox.toolchain, toolbox.sandbox, cache, beside)
     compiled_source = CompiledSource(screened, compiled)
     if compiled.ruling or compiled.program is None:
-        name = unknown_name(compiled.diagnostics) if beside and dialect != "solve" else None
-        return Ending(screened, _not_covered(name)) if name else Ending(compiled_source, compiled.ruling)
+        if beside and dialect != "solve" and (unknown := _not_covered(compiled)):
+            return Ending(screened, unknown)
+        return Ending(compiled_source, compiled.ruling)
     if code is not None:
         return _lifted(compiled_source, code, toolbox, progress)
 
@@ -114,8 +114,18 @@ def _is_solution_in_triton(submitted: SubmittedSource) -> bool:
     return is_triton_solution(submitted.raw.decode(errors="replace"))
 
 
+def _not_python(screened: ScreenedSource, ruling: Ruling) -> Ending:
+    """What Python does not compile, reported like any compile error."""
+    from evaluator.pipeline.dialects.triton_build import unlifted_python
+    from evaluator.stages.lift.kernelbench.python_syntax import COMPILER
+
+    return unlifted_python(screened, ruling, COMPILER)
+
+
 def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> "HostCode | Ruling":
     """The host code of a Python text with ModelNew, or why there is none."""
+    from evaluator.stages.lift.binding import LiftRefusedError
+    from evaluator.stages.lift.extension.headers import HeaderNotCoveredError
     from evaluator.stages.lift.kernelbench.solution import Solution
 
     submitted = screened.submitted
@@ -150,6 +160,7 @@ def _host_code(screened: ScreenedSource, solution: "HostCode | None") -> "HostCo
 
 
 def _entry_code(source: str, problem: Problem) -> "HostCode | Ruling":
+    from evaluator.stages.lift.binding import expected
     from evaluator.stages.lift.lifting import code_of_entry
 
     entry = entry_function(source)
@@ -164,6 +175,7 @@ def _entry_code(source: str, problem: Problem) -> "HostCode | Ruling":
 
 
 def _extension_code(source: str, problem: Problem) -> "HostCode | Ruling":
+    from evaluator.stages.lift.extension.headers import HeaderNotCoveredError
     from evaluator.stages.lift.lifting import code_of_extension
 
     if not is_extension(source):
@@ -182,7 +194,7 @@ def _extension_code(source: str, problem: Problem) -> "HostCode | Ruling":
         return _header_not_covered(header)
 
 
-def _header_not_covered(header: HeaderNotCoveredError) -> Ruling:
+def _header_not_covered(header: "HeaderNotCoveredError") -> Ruling:
     return Ruling(
         Status.UNSUPPORTED,
         Phase.LIFT,
@@ -191,7 +203,13 @@ def _header_not_covered(header: HeaderNotCoveredError) -> Ruling:
     )
 
 
-def _not_covered(name: str) -> Ruling:
+def _not_covered(compiled: Compiled) -> Ruling | None:
+    """The ruling on host code that uses a name which PyTorch's headers may have; None where there is none."""
+    from evaluator.stages.lift.extension.headers import unknown_name
+
+    name = unknown_name(compiled.diagnostics)
+    if not name:
+        return None
     return Ruling(
         Status.UNSUPPORTED,
         Phase.LIFT,
@@ -271,6 +289,10 @@ def record_ahead(
         return planned
     points = known_points(screened.submitted, secret, timed_too)
     if screened.dialect == "triton" or is_triton_solution(screened.source):
-        return planned if recorded.knows(points) else with_more_kernels(planned, toolbox, points)
+        if recorded.knows(points):
+            return planned
+        from evaluator.pipeline.dialects.triton_build import with_more_kernels
+
+        return with_more_kernels(planned, toolbox, points)
     recorded.record(points)
     return planned

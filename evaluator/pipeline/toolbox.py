@@ -7,23 +7,23 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from common.contract import Submission
-from evaluator.backends.sim.backend import Simulator
 from evaluator.cancellation import CancelToken
 from evaluator.disk_cache import Cache
 from evaluator.errors import JobKilledError, StorageError, UsageError
-from evaluator.pipeline.referee import Referee
-from evaluator.pipeline.sim_referee import SimulatorReferee
 from evaluator.sandbox import selftest
 from evaluator.sandbox.cancellable import CancellableSandbox
 from evaluator.sandbox.sandbox import Sandbox
 from evaluator.settings import MachineSettings, kept_secret
-from evaluator.stages.compile.toolchain import Toolchain, find_toolchain
-from evaluator.stages.time.sample_pool import TimingPool
 
+# Each tool is imported when it is made: a command has the sandbox proven while it imports them.
 if TYPE_CHECKING:
     from common.signature import Signer
+    from evaluator.backends.sim.backend import Simulator
     from evaluator.pipeline.gpu.client import GpuReferee
     from evaluator.pipeline.gpu.referees import GpuReferees
+    from evaluator.pipeline.referee import Referee
+    from evaluator.stages.compile.toolchain import Toolchain
+    from evaluator.stages.time.sample_pool import TimingPool
 
 _JOBS_END_S: Final = 5.0
 """What a job that is cancelled may take to end, its work folder removed: a hundred times what it does take."""
@@ -50,8 +50,10 @@ class Toolbox:
         token = CancelToken()
 
         def prepared() -> None:
+            tools = self.bound_to(token)
             with contextlib.suppress(Exception):
-                self.bound_to(token).simulator.warm_up()
+                assert tools.sandbox  # first: it waits for processes while the caller imports what the rest needs
+                tools.simulator.warm_up()
 
         thread = threading.Thread(target=prepared, name="prepare-simulator", daemon=True)
 
@@ -70,8 +72,10 @@ class Toolbox:
         return BoundToolbox(self, cancel_token, caller)
 
     @cached_property
-    def toolchain(self) -> Toolchain:
+    def toolchain(self) -> "Toolchain":
         """Raises ToolchainMissingError."""
+        from evaluator.stages.compile.toolchain import find_toolchain
+
         return find_toolchain()
 
     @cached_property
@@ -100,8 +104,10 @@ class Toolbox:
         return Cache(self.settings.data_dir / "cache", self.settings.cache_bytes)
 
     @cached_property
-    def simulator(self) -> Simulator:
+    def simulator(self) -> "Simulator":
         """Raises ToolchainMissingError, SandboxError, StorageError."""
+        from evaluator.backends.sim.backend import Simulator
+
         toolchain = self.toolchain
         return Simulator(self.sandbox, self.cache, toolchain.host_compiler, toolchain.readable)
 
@@ -146,8 +152,10 @@ class Toolbox:
         return 0 if self.gpu is None else self.gpu.count
 
     @cached_property
-    def timings(self) -> TimingPool:
+    def timings(self) -> "TimingPool":
         """Times of programs that were measured before."""
+        from evaluator.stages.time.sample_pool import TimingPool
+
         return TimingPool(self.settings.data_dir / "timings")
 
     @cached_property
@@ -172,10 +180,12 @@ class Toolbox:
                 "Put the key back from a copy; or remove the file, and a new key is made, unknown to verifiers.",
             ) from error
 
-    def referee(self, submission: Submission) -> Referee:
+    def referee(self, submission: Submission) -> "Referee":
         """Who judges this submission. Raises UsageError where this machine does not have what it asks for."""
         if self.backend_for(submission.backend) == "gpu" and self.gpu is not None:
             return self.gpu
+        from evaluator.pipeline.sim_referee import SimulatorReferee
+
         return SimulatorReferee(self.simulator)
 
     def backend_for(self, asked: Literal["auto", "gpu", "sim"]) -> Literal["gpu", "sim"]:
@@ -193,8 +203,10 @@ class Toolbox:
         message = absence.message
         raise UsageError(f"No GPU can be used here: {message}.", f"{absence.remedy}, or use --backend sim.")
 
-    def rehearsal(self, referee: Referee) -> Referee | None:
+    def rehearsal(self, referee: "Referee") -> "Referee | None":
         """Who tries a program before a GPU runs it; None where the referee sees everything itself."""
+        from evaluator.pipeline.sim_referee import SimulatorReferee
+
         return SimulatorReferee(self.simulator, rehearses=True) if referee.name == "gpu" else None
 
 
@@ -213,7 +225,7 @@ class BoundToolbox(Toolbox):
         self.killed_from_outside |= isinstance(fault, JobKilledError)
 
     @cached_property
-    def toolchain(self) -> Toolchain:
+    def toolchain(self) -> "Toolchain":
         return self._whole.toolchain
 
     @cached_property
@@ -229,7 +241,7 @@ class BoundToolbox(Toolbox):
         return self._whole.gpu.bound_to(self.cancel_token) if self._whole.gpu else None
 
     @cached_property
-    def timings(self) -> TimingPool:
+    def timings(self) -> "TimingPool":
         return self._whole.timings
 
     @cached_property

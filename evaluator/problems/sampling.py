@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from evaluator.problems.arrays import Array, contiguous, elements_of, namespace, on_device_of
 from evaluator.problems.problem import Arrays, Elements, Expected, Oracle, Sampler, Sizes
 
-AT_ONCE: Final = 1 << 21
-"""Elements of the largest array that is gathered at a time: 16 MiB of float64, and an oracle holds up to a dozen."""
+AT_ONCE: Final = 1 << 18
+"""Elements of the largest array that is gathered at a time: 2 MiB of float64, and an oracle holds up to a dozen. With
+eight times as many it takes a half longer: they fit no cache, and the kernel clears their pages first."""
 _WORTH_A_PRODUCT: Final = 8
 """A term that is gathered costs about as much as eight that the product of whole rows and columns makes."""
 

@@ -26,7 +26,7 @@ from evaluator.report.heat_map import HeatMap
 from evaluator.report.line_costs import Access, LineCosts, Mark, Room
 from evaluator.report.svg import COLOURS
 from evaluator.report.terminal import NOT_JUDGED, how_verified, line_of, named_as, where_it_ran
-from evaluator.stages.lift.triton.entry_points import is_triton
+from evaluator.stages.lift.dialects import is_triton
 
 MAX_LINES = 3000
 """A longer source is shown around its remarks only."""

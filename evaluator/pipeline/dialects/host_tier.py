@@ -6,14 +6,12 @@ from typing import Final
 from common.contract import Dialect, Phase, Settings, Status
 from evaluator.backends.session import UnsupportedError
 from evaluator.errors import Ruling
-from evaluator.pipeline.dialects.extensions import built
 from evaluator.pipeline.grading_job import GradingJob
 from evaluator.pipeline.progress import Progress, ProgressCallback
 from evaluator.pipeline.referee import HostForm, HostRequest, Referee
 from evaluator.pipeline.stage_values import Ending, JudgedHostCode, ScreenedSource
 from evaluator.stages.host.permission import why_not_here
-from evaluator.stages.lift.dialects import dialect_of
-from evaluator.stages.lift.triton.entry_points import is_triton
+from evaluator.stages.lift.dialects import dialect_of, is_triton
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
 from evaluator.stages.screen.screening import LIFTED, screen
@@ -72,6 +70,9 @@ def in_host_tier(job: GradingJob, referee: Referee, ending: Ending, progress: Pr
             return ending
         hint = f"{ending.ruling.hint or ''} The host tier would run it, but {reason}.".strip()
         return Ending(ending.reached, replace(ending.ruling, hint=hint))
+    # Slow to import, and needed for host code alone.
+    from evaluator.pipeline.dialects.extensions import built
+
     settings = job.submission.settings
     progress(Progress(Phase.COMPILE))
     made = built(job, screened.source, screened.dialect)

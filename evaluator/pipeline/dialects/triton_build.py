@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from common.contract import Diagnostic, Lifting, Phase, Severity, Status
-from common.launch_plan import Copy, Fill, Launch
+from common.contract import Diagnostic, Phase, Severity, Status
 from evaluator.backends.session import Program
 from evaluator.errors import Ruling
+from evaluator.pipeline.dialects.recording import lifting_of, needs_of, public_points
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
-from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
-from evaluator.pipeline.timing import larger
+from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.stages.compile.nvcc import Compiled, assemble_source
-from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.launch.planning import plan_recorded
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlans
 from evaluator.stages.lift.binding import LiftRefusedError
@@ -22,16 +20,8 @@ from evaluator.stages.lift.kernelbench.python_syntax import COMPILER, NotPythonE
 from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.triton_package import find_triton
-from evaluator.stages.verify.trials import asked_sizes
 
 _PREFIX: Final = f"{SOURCE}:"
-
-
-def public_points(submitted: SubmittedSource) -> list[Point]:
-    """Sizes at which a submission is judged whatever the seed; the typical ones first."""
-    problem, sizes = submitted.problem, submitted.settings.sizes
-    timed = asked_sizes(problem, sizes) if sizes else problem.timing_sizes
-    return [(each, {}) for each in (*problem.example_sizes, problem.timing_sizes, timed, larger(timed))]
 
 
 def build_triton(
@@ -127,26 +117,6 @@ def _rebuilt(
         return built.program, built.checked_plan.recorded
     assert built.ruling is not None
     return built.ruling
-
-
-def needs_of(compiled: Compiled) -> tuple[dict[str, int], dict[str, int]]:
-    """Static shared memory and registers of each kernel, by its demangled name."""
-    shared_bytes = {kernel.kernel: kernel.shared_bytes for kernel in compiled.kernels}
-    return shared_bytes, {kernel.kernel: kernel.registers for kernel in compiled.kernels}
-
-
-def lifting_of(entry: str, binding: str, checked_plan: CheckedPlan, duration_s: float) -> Lifting:
-    """What the verdict says of a recording."""
-    steps = checked_plan.plan.steps
-    return Lifting(
-        entry=entry,
-        binding=binding,
-        launches=sum(isinstance(step, Launch) for step in steps),
-        fills=sum(isinstance(step, Fill) for step in steps),
-        copies=sum(isinstance(step, Copy) for step in steps),
-        temporaries=len(checked_plan.plan.temporaries),
-        duration_s=round(duration_s, 4),
-    )
 
 
 def unlifted_python(screened: ScreenedSource, ruling: Ruling, compiler: str, duration_s: float = 0.0) -> Ending:

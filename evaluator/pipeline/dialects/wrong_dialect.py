@@ -5,9 +5,7 @@ from typing import Final
 
 from common.contract import Dialect, Phase, Status
 from evaluator.errors import Ruling
-from evaluator.stages.lift.dialects import dialect_of, entry_function, is_extension
-from evaluator.stages.lift.kernelbench.python_syntax import SOURCE
-from evaluator.stages.lift.triton.entry_points import is_triton, is_triton_solution
+from evaluator.stages.lift.dialects import dialect_of, entry_function, is_extension, is_triton, is_triton_solution
 from evaluator.stages.screen.lexer import SourceText
 
 # A line of C++ would end with a semicolon, and `class NAME:` with a brace.
@@ -48,6 +46,9 @@ def cuda_for_python(source: str, dialect: Dialect) -> Ruling | None:
     kernel = _KERNEL.search(text.code)
     if kernel is None or _MAYBE_PYTHON.search(source) or _has_model(source):
         return None
+    # Slow to import, and said of Python alone.
+    from evaluator.stages.lift.kernelbench.python_syntax import SOURCE
+
     line, right = text.line(kernel.start()), dialect_of(source)
     return Ruling(
         Status.COMPILE_ERROR,

@@ -38,8 +38,11 @@ from evaluator.problems.problem import (
     Tensor,
     Work,
 )
-from evaluator.problems.sampling import AT_ONCE, Indices, in_order, of_rows, rows_of
+from evaluator.problems.sampling import Indices, in_order, of_rows, rows_of
 from evaluator.problems.structured import dominated, several_scales, structured_distributions
+
+AT_ONCE: Final = 1 << 21
+"""Scores of the queries that are answered at a time: 16 MiB of float64. Each time all keys and values are read."""
 
 _SHAPE = ("heads", "seq", "dim")
 _IN = (Tensor("q", _SHAPE), Tensor("k", _SHAPE), Tensor("v", _SHAPE))

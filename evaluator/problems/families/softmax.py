@@ -153,9 +153,9 @@ def _softmax_oracle(inputs: Arrays, sizes: Sizes) -> dict[str, Expected]:
     y = powers / total
     count, lost = error_bounds.counting(powers)
     rest = xp.sum(xp.where(lost, powers, 0.0), axis=-1, keepdims=True) / total
-    entered = 4.0 * EPSILON * (xp.abs(x) + xp.abs(high))
-    relative = error_bounds.one_sign(count, _POWER)[..., None] + rest + entered
-    rounded = xp.expm1(_OF_A_LOGARITHM * EPSILON * (xp.abs(x) + xp.abs(high))) - _TOLERANCE.relative
+    together = xp.abs(x) + xp.abs(high)
+    relative = error_bounds.one_sign(count, _POWER)[..., None] + rest + 4.0 * EPSILON * together
+    rounded = xp.expm1(_OF_A_LOGARITHM * EPSILON * together) - _TOLERANCE.relative
     beyond = y * xp.clip(rounded, 0.0, None)
     return {"y": Expected(y, y, relative, longer_rows(sizes["cols"]), beyond)}
 

@@ -30,6 +30,8 @@ from evaluator.sandbox.sandbox import Job, JobResult, SessionEndedError
 PIPE_BYTES = 1 << 20
 GRACE_S = 0.2
 """How long a session's program may take to end by itself once its stdin is closed."""
+_AHEAD_BYTES = 4096
+"""Of a program's answer, read together: most are some hundred bytes of numbers before what memory holds."""
 PATIENCE_S = 15.0
 """How long the warden may be late before the job is given up: more than it takes for the end of any tree."""
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -278,19 +280,34 @@ class SupervisedSession:
     def receive(self, size_bytes: int) -> bytearray:
         """Read exactly `size_bytes` from the program's stdout. Raises SessionEndedError."""
         data = bytearray(size_bytes)
-        filled = min(size_bytes, len(self._unreceived))
-        data[:filled] = memoryview(self._unreceived)[:filled]
-        del self._unreceived[:filled]
         with memoryview(data) as view:
+            filled = self._taken(view)
             while filled < size_bytes:
                 over = self._ended is not None  # looked at before the read: the last bytes still count
-                count = 0 if self._stdout < 0 else _read_into(self._stdout, view[filled:])
+                count = 0 if self._stdout < 0 else self._receive_into(view[filled:])
                 if count == 0 or (count is None and over):
                     raise self._session_ended(f"sent {filled} of the {size_bytes} bytes asked for")
                 filled += count or 0
                 if count is None or time.monotonic() > self._late_s:
                     self._wait()
         return data
+
+    def _receive_into(self, view: memoryview) -> int | None:
+        """Read some of these bytes, or None where there are none yet; with a few of them what else is there."""
+        if len(view) >= _AHEAD_BYTES:
+            return _read_into(self._stdout, view)
+        piece = _read(self._stdout, _AHEAD_BYTES)
+        if not piece:
+            return None if piece is None else 0
+        self._unreceived += piece
+        return self._taken(view)
+
+    def _taken(self, view: memoryview) -> int:
+        """Take what was read ahead; how many bytes that were."""
+        count = min(len(view), len(self._unreceived))
+        view[:count] = memoryview(self._unreceived)[:count]
+        del self._unreceived[:count]
+        return count
 
     def allow(self, time_s: float) -> None:
         """Give the program so long from now for all that it is then sent and asked for; who is late is ended."""
@@ -465,9 +482,9 @@ def _pipe() -> tuple[int, int]:
     return reading, writing
 
 
-def _read(fd: int) -> bytes | None:
+def _read(fd: int, most_bytes: int = PIPE_BYTES) -> bytes | None:
     try:
-        return os.read(fd, PIPE_BYTES)
+        return os.read(fd, most_bytes)
     except BlockingIOError:
         return None
 

@@ -79,6 +79,32 @@ def is_extension(source: str) -> bool:
 
 
 _SOLUTION: Final = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
+_TRITON_IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
+_TRITON_KERNEL: Final = re.compile(
+    r"^[ \t]*@[ \t]*(?:triton[ \t]*\.[ \t]*)?(?:jit|autotune|heuristics)\b", re.MULTILINE
+)
+_MODEL: Final = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)
+_CUDA: Final = re.compile(r"\b__global__\b")
+
+
+def is_triton(source: str) -> bool:
+    """Whether a text is Python with Triton kernels and a function that launches them."""
+    return _has_triton_kernel(source) and not (_MODEL.search(source) or _CUDA.search(source))
+
+
+def is_triton_solution(source: str) -> bool:
+    """Whether a text is a ModelNew that launches Triton kernels, and compiles no CUDA C++."""
+    return _has_triton_kernel(source) and model_line(source) is not None and "load_inline" not in source
+
+
+def model_line(source: str) -> int | None:
+    """The line of the first ModelNew at the top level of a Python text; None where there is none."""
+    match = _MODEL.search(source)
+    return source.count("\n", 0, match.start()) + 1 if match else None
+
+
+def _has_triton_kernel(source: str) -> bool:
+    return bool(_TRITON_KERNEL.search(source) and _TRITON_IMPORT.search(source))
 
 
 def dialect_of(source: str) -> Dialect:

@@ -126,6 +126,7 @@ void put_facts() {
     put((u64)FAULT.base);
     put(FAULT.has_other);
     put_party(FAULT.other);
+    send_answer();
     _exit(0);
 }
 
@@ -294,7 +295,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
     if (COUNTING) begin_launch_counts();
     if (by_turns) run_by_turns(kernel, blocks, at_once, together);
     bool spreads = CORES > 1 && kernel.spreads && !kernel.polls && !cooperative && !BACKWARDS && !COUNTING && !WATCHED_SHARE && !WEAK && chosen == blocks;
-    u64 began_ns = now_ns();
+    u64 began_ns = now_ns(), next_look = 0;
     for (u64 i = 0; i < (by_turns ? 0 : chosen); i++) {
         u64 number = chosen < blocks ? drawn(i, chosen, blocks) : BACKWARDS && !kernel.polls ? blocks - 1 - i : i;
         set_block(number);
@@ -302,8 +303,9 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         weak_block(BLOCK, number);
         run_block(kernel);
         weak_block_over(BLOCK);
-        if (spreads) {
+        if (spreads && i >= next_look) {
             u64 spent_ns = now_ns() - began_ns;
+            next_look = i + 1 + blocks_until_look(i + 1, spent_ns);
             if (spent_ns >= SERIAL_NS) {
                 spreads = false;
                 if (spent_ns / (i + 1) * (blocks - i - 1) / CORES * (CORES - 1) >= price_ns() && finish_spread(kernel, i + 1, blocks)) break;
@@ -492,5 +494,6 @@ int main(int count, char **arguments) {
         u64 count = get();
         if (count == ELEMENTS) give_elements();
         else run_plan(count);
+        send_answer();
     }
 }

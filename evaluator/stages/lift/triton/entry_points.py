@@ -1,4 +1,4 @@
-"""Whether a text is a Triton submission, by which function it is called, and what goes into each parameter."""
+"""By which function a Triton submission is called, and what goes into each parameter."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final
 from common.contract import Status
 from evaluator.problems.problem import Problem, Sizes
 from evaluator.stages.lift.binding import Binding, LiftRefusedError, initial_contents, refuse_arrays
-from evaluator.stages.lift.dialects import EntryFunction
+from evaluator.stages.lift.dialects import EntryFunction, is_triton_solution, model_line
 from evaluator.stages.lift.extension.model_numbers import numbers_of
 
 MODEL: Final = "ModelNew"
@@ -18,10 +18,6 @@ RETURNING: Final = "kernel_function"
 """What KernelAgent calls: with all that its problem's Model is called with and made with, for what it returns."""
 ENTRIES: Final = ("run", "solve", "solution", RETURNING)
 """What is called: the first of these that a text defines. LeetGPU calls `solve`."""
-_IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
-_KERNEL: Final = re.compile(r"^[ \t]*@[ \t]*(?:triton[ \t]*\.[ \t]*)?(?:jit|autotune|heuristics)\b", re.MULTILINE)
-_MODEL: Final = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)
-_CUDA: Final = re.compile(r"\b__global__\b")
 _MAX_PARAMETERS: Final = 4000
 
 
@@ -39,23 +35,10 @@ class PythonEntry(EntryFunction):
     """Parameters without a default that are passed by name alone."""
 
 
-def is_triton(source: str) -> bool:
-    """Whether a text is Python with Triton kernels and a function that launches them."""
-    return bool(_KERNEL.search(source) and _IMPORT.search(source)) and not (
-        _MODEL.search(source) or _CUDA.search(source)
-    )
-
-
-def is_triton_solution(source: str) -> bool:
-    """Whether a text is a ModelNew that launches Triton kernels, and compiles no CUDA C++."""
-    triton = _KERNEL.search(source) and _IMPORT.search(source) and _MODEL.search(source)
-    return bool(triton) and "load_inline" not in source
-
-
 def python_entry(source: str) -> PythonEntry | None:
     """The function that is called; None where there is none whose parameters can be read."""
-    if is_triton_solution(source) and (match := _MODEL.search(source)):
-        return PythonEntry(MODEL, (), source.count("\n", 0, match.start()) + 1)
+    if is_triton_solution(source) and (line := model_line(source)):
+        return PythonEntry(MODEL, (), line)
     for name in ENTRIES:
         # The last definition of a name is what Python calls.
         for match in reversed(list(re.finditer(rf"^def[ \t]+{name}[ \t]*\(", source, re.MULTILINE))):

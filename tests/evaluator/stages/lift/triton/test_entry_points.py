@@ -7,7 +7,8 @@ import pytest
 from common.contract import Status
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.lift.binding import LiftRefusedError
-from evaluator.stages.lift.triton.entry_points import bind_python, is_triton, python_call, python_entry
+from evaluator.stages.lift.dialects import is_triton
+from evaluator.stages.lift.triton.entry_points import bind_python, python_call, python_entry
 
 FILES = Path(__file__).parents[4] / "kernels" / "triton"
 HEAD = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\n"
