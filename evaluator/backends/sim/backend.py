@@ -79,6 +79,10 @@ _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
 _QUICK_TEXT: Final = range(12_000, 120_000)
 """Characters of a translated program that is compiled quickly where little of it is run: below, the headers are most
 of what there is to compile (0.11 s either way); above, frames come near to the stacks of warps."""
+_LONG_TEXT: Final = 300_000
+"""Characters of a program that is compiled quickly whatever is run of it: a processor that does nothing else takes 8 s
+for so many in the usual way, and 1 s quickly. Triton's kernel of a row in registers, compiled for each size of the
+rows, has a million, which took longer than all compiling may."""
 _QUICK_SLOWER: Final = 2.0
 """By how much longer such a program runs at most, with the operations themselves compiled as always; 0.9 to 1.5 times
 were measured. Its time counts as that of a program compiled in the usual way: no check ends sooner."""
@@ -140,7 +144,8 @@ class Simulator:
         """
         translated = module.translate(parser.parse_ptx(program.ptx))
         quickly = None
-        if runs_little and translated.frame_bytes and len(translated.text) in _QUICK_TEXT:
+        text_is_long = len(translated.text) > _LONG_TEXT
+        if translated.frame_bytes and (text_is_long or (runs_little and len(translated.text) in _QUICK_TEXT)):
             quickly = self._quickly(translated, settings.compile_timeout_s)
         executable = quickly or self._executable(translated.text, settings.compile_timeout_s)
         slower = _QUICK_SLOWER if quickly else 1.0

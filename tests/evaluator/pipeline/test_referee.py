@@ -74,3 +74,5 @@ def test_a_large_program_is_compiled_quickly_where_its_frames_have_room(toolbox,
     assert slower(large, below, little=False) == slower(small, below) == 1
     frame_bytes = module.translate(parser.parse_ptx(asked.program.ptx)).frame_bytes
     assert slower(large, frame_bytes - 16) == 1, "the compiler refuses it, and it is compiled as always"
+    monkeypatch.setattr(backend, "_LONG_TEXT", 1000)
+    assert slower(small, below, little=False) > 1, "all of it is run, and it is very long"
