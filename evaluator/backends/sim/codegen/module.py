@@ -41,7 +41,7 @@ from evaluator.backends.sim.ptx.model import (
 
 MODULE_SLOTS = 2000
 MAX_INSTRUCTIONS = 60_000
-_LARGEST_STACK_BYTES = 2 << 20
+_LARGEST_STACK_BYTES = 4 << 20
 """Of a warp: STACK_BYTES of `runtime/coroutines.h`."""
 _LOCAL_STACK_BYTES = 1 << 10
 """What a GPU gives to recursion and `alloca` unless its host asks for more, which no submission's does: the default

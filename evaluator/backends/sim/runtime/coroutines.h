@@ -7,7 +7,7 @@
 
 namespace {
 
-enum : u64 { STACK_BYTES = 2 << 20 };
+enum : u64 { STACK_BYTES = 4 << 20 }; // of which a warp touches what it needs: registers of 32 lanes, all of them kept where a program is compiled quickly
 
 #if defined(__x86_64__)
 // Switch stacks, keeping what the System V ABI says a call keeps.
