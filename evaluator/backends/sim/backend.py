@@ -80,9 +80,9 @@ _QUICK_TEXT: Final = range(12_000, 120_000)
 """Characters of a translated program that is compiled quickly where little of it is run: below, the headers are most
 of what there is to compile (0.11 s either way); above, frames come near to the stacks of warps."""
 _LONG_TEXT: Final = 300_000
-"""Characters of a program that is compiled quickly whatever is run of it: a processor that does nothing else takes 8 s
-for so many in the usual way, and 1 s quickly. Triton's kernel of a row in registers, compiled for each size of the
-rows, has a million, which took longer than all compiling may."""
+"""Characters of a program that is compiled quickly whatever is run of it: for so many an idle processor takes 8 s in
+the usual way, and 1 s quickly. Triton's kernel of a row in registers, compiled for each size of the rows, has a
+million, which took longer than all compiling may."""
 _QUICK_SLOWER: Final = 2.0
 """By how much longer such a program runs at most, with the operations themselves compiled as always; 0.9 to 1.5 times
 were measured. Its time counts as that of a program compiled in the usual way: no check ends sooner."""
