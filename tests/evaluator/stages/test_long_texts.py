@@ -41,7 +41,17 @@ def bound(text):
         (_EMPTY.fullmatch, "", " "),
         (diagnostics._RENUMBERS.search, "", "\n"),
     ],
-    ids=str,
+    ids=[
+        "blanks behind TILE",
+        "many TILE",
+        "comments without an end",
+        "many kernels",
+        "many Triton kernels",
+        "many definitions",
+        "blanks",
+        "blanks alone",
+        "empty lines",
+    ],
 )
 def test_a_mebibyte_is_read_in_bounded_time(read, begin, piece):
     text = begin + piece * (LENGTH // len(piece)) + "x"
