@@ -10,20 +10,18 @@ Each becomes a folder: `solution.cu` or `solution.py`, `pair.json`, and `problem
 import argparse
 import importlib.util
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-KERNELS: Final = Path(__file__).parents[2] / "tests" / "kernels"
-_LISTS: Final = {"extension": "test_extension_files", "kernelbench": "test_solutions", "triton": "test_triton_files"}
-_PROBLEM: Final = re.compile(r"^(?://|#) problem: (.*)$", re.MULTILINE)
+from benchmarks.grading.share_lifted import files_of, problem_named
 
-
-def _form(folder: str, text: str) -> str:
-    if folder == "kernelbench":
-        return "kernelbench-triton" if "@triton.jit" in text else "kernelbench"
-    return {"extension": "torch-extension"}.get(folder, folder)
+_TESTS: Final = {
+    "torch-extension": "test_extension_files",
+    "kernelbench": "test_solutions",
+    "triton": "test_triton_files",
+}
+"""Of each list."""
 
 
 def _made_wrong(folder: Path, name: str) -> dict[str, tuple[str, str]]:
@@ -39,21 +37,19 @@ def _made_wrong(folder: Path, name: str) -> dict[str, tuple[str, str]]:
 
 def solutions() -> Iterator[tuple[dict[str, str], str, bytes | None]]:
     """What `pair.json` says, the solution, and the file that states its problem where one does."""
-    for name, tests in _LISTS.items():
-        folder = KERNELS / name
-        changes = _made_wrong(folder, tests)
-        for path in sorted(folder.iterdir()):
-            if path.suffix not in (".cu", ".py") or path.name.startswith("test_"):
-                continue
-            text = path.read_text()
-            found = _PROBLEM.search(text)
-            assert found is not None, path
-            stated = (folder / found[1]).read_bytes() if found[1].endswith(".py") else None
-            told = {"form": _form(name, text), "claimed": "", "problem": "" if stated else found[1]}
-            yield {"name": f"{name}_{path.stem}", **told, "reviewed": "right"}, text, stated
+    for dialect, tests in _TESTS.items():
+        files = files_of(dialect)
+        changes = _made_wrong(files[0].parent, tests)
+        for path in files:
+            text, name = path.read_text(), f"{path.parent.name}_{path.stem}"
+            named = problem_named(text)
+            stated = (path.parent / named).read_bytes() if named.endswith(".py") else None
+            form = "kernelbench-triton" if dialect == "kernelbench" and "@triton.jit" in text else dialect
+            told = {"form": form, "claimed": "", "problem": "" if stated else named}
+            yield {"name": name, **told, "reviewed": "right"}, text, stated
             if path.stem in changes:
                 wrong = text.replace(*changes[path.stem])
-                yield {"name": f"{name}_{path.stem}_wrong", **told, "reviewed": "wrong"}, wrong, stated
+                yield {"name": f"{name}_wrong", **told, "reviewed": "wrong"}, wrong, stated
 
 
 def main() -> None:

@@ -34,11 +34,17 @@ def files_of(dialect: str) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".py") and "test_" not in path.name)
 
 
+def problem_named(source: str) -> str:
+    """What the header of a file names: a problem of ours, or a file beside it that states one."""
+    found = _PROBLEM.search(source)
+    assert found is not None, source[:200]
+    return found[1]
+
+
 def graded(path: Path, dialect: str, toolbox: Toolbox) -> Verdict:
     """Its verdict, for the problem that its header names."""
     source = path.read_text()
-    found = _PROBLEM.search(source)
-    assert found is not None, path
+    named = problem_named(source)
     settings = Settings(verification="quick", estimate_for=None)
 
     def submission(problem: str) -> Submission:
@@ -46,10 +52,10 @@ def graded(path: Path, dialect: str, toolbox: Toolbox) -> Verdict:
             {"problem": problem, "source": source, "dialect": dialect, "settings": settings}
         )
 
-    if not found[1].endswith(".py"):
-        return evaluate(submission(found[1]), toolbox)
-    text = (path.parent / found[1]).read_bytes()
-    with foreign_problem(text, Path(found[1]).name, toolbox.sandbox, toolbox.cache) as problem:
+    if not named.endswith(".py"):
+        return evaluate(submission(named), toolbox)
+    text = (path.parent / named).read_bytes()
+    with foreign_problem(text, Path(named).name, toolbox.sandbox, toolbox.cache) as problem:
         return evaluate(submission(problem.id), toolbox, problem=problem)
 
 

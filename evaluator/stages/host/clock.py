@@ -3,9 +3,9 @@
 To reveal inputs, tell a process to go and take an answer over costs about the same for every program of the same
 shapes, and a device that turns to another process takes longer than all of that, so the grader's own null submission,
 which does nothing else, is timed in turns with the submission and the baseline, and what it takes is subtracted from
-both. How far two of its medians may differ for nothing is the clock's
-resolution: a time below it is none. A submission shares a machine with the other two, so both are timed again when
-its process has ended: what it had slowed down would have been to its own good, and the faster of both medians counts.
+both. How far two of its medians may differ for nothing is the clock's resolution: a time below it is none. A
+submission shares a machine with the other two, so both are timed again when its process has ended: what it had slowed
+down would have been to its own good, and the faster of both medians counts.
 """
 
 import math
