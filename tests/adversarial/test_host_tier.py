@@ -147,21 +147,7 @@ class ModelNew(torch.nn.Module):
         assert tensors["kept"].dtype is torch.bool
         return {"left_out": ~tensors["kept"], "other": (one - steps * two,), "total": scale * one + two}
 """
-IN_PLACE = """
-import torch
-import torch.nn as nn
-
-many = 300
-
-class Model(nn.Module):
-    def forward(self, x, y):
-        y.add_(x)
-        x.relu_()
-        return y, x * 2.0
-
-def get_inputs():
-    return [torch.randn(many), torch.randn(many)]
-"""
+IN_PLACE = (Path(__file__).parents[1] / "kernels/kernelbench/references/changed_in_place.py").read_text()
 SAME_IN_PLACE = IN_PLACE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
 MADE = REFERENCE.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
 
