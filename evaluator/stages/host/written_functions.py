@@ -21,7 +21,10 @@ from evaluator.stages.screen.lexer import SourceText
 _DEFINED: Final = re.compile(r"\.\s*def\s*\(\s*\"(?P<name>\w+)\"\s*,\s*")
 _NAMED: Final = re.compile(r"(?:torch::wrap_pybind_function\s*\(\s*)?&?\s*(?:\w+\s*::\s*)*(?P<name>[A-Za-z_]\w*)")
 _LAMBDA: Final = re.compile(r"\[[^\]]*\]\s*\((?P<parameters>[^(){};]*)\)")
-_ARGUMENT: Final = re.compile(r"py(?:bind11)?\s*::\s*arg\s*\(\s*\"(?P<name>\w+)\"\s*\)\s*(?P<default>=)?")
+_ARGUMENT: Final = re.compile(
+    r"(\barg\s*\(\s*)?\"(?P<name>\w+)\"(?(1)\s*\)|_a\b)(?:\s*\.\s*\w+\s*\([^()]*\))*\s*(?P<default>=)?"
+)
+"""`py::arg("x")` and `"x"_a`, as pybind11's documentation has them ("Keyword arguments")."""
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:=[^,]*)?\Z")
 _KINDS: Final = (
     (r"std::vector<(?:at::|torch::)?Tensor>|(?:at::|torch::)?TensorList", "tl"),
