@@ -15,7 +15,6 @@ from evaluator.stages.host.torch_package import find_torch
 from evaluator.stages.host.written_functions import call_of_extension
 from evaluator.stages.lift.binding import LiftRefusedError
 
-
 _PLAIN = "at::Tensor a, at::Tensor b, double c"
 _NAMED = (("t", "y"), ("t", "x"), ("f", "alpha"))
 
