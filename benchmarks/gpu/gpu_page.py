@@ -130,7 +130,8 @@ def _repeatability(record: Record) -> str:
 
 {figures["idle_evaluations"]:.0f} fresh evaluations of six kernels on the idle machine, then \
 {figures["busy_evaluations"]:.0f} beside
-{record["details"]["compilers"]} copies of nvcc that never stop; none pooled, with a speedup asked for to 0.4 %. CV: standard deviation of the evaluations' results \
+{record["details"]["compilers"]} copies of nvcc that never stop; none pooled, with a speedup asked for to 0.4 %.
+CV: standard deviation of the evaluations' results \
 over their mean. *Intervals
 that hold*: how many of the stated 95 % intervals hold the speedup of all samples together; 95 % would be right.
 
