@@ -125,6 +125,7 @@ struct Device {
 
 enum class Layout : int8_t { Strided, Sparse };
 constexpr Layout kStrided = Layout::Strided;
+enum class DispatchKey : int8_t { CPU, CUDA, Meta, Autograd, AutogradCUDA, CompositeExplicitAutograd, CompositeImplicitAutograd };
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 class Error : public std::exception {
@@ -254,6 +255,7 @@ inline ScalarType typeMetaToScalarType(caffe2::TypeMeta type) { return type.type
 class TensorOptions {
     optional<ScalarType> type_;
     optional<Device> device_;
+    optional<MemoryFormat> format_;
     bool requires_grad_ = false;
 
   public:
@@ -263,7 +265,7 @@ class TensorOptions {
     TensorOptions(Device device) : device_(device) {}
     TensorOptions(DeviceType device) : device_(Device(device)) {}
     TensorOptions(Layout) {}
-    TensorOptions(MemoryFormat) {}
+    TensorOptions(MemoryFormat format) : format_(format) {}
     TensorOptions dtype(optional<ScalarType> type) const {
         TensorOptions made = *this;
         made.type_ = type;
@@ -281,7 +283,12 @@ class TensorOptions {
     TensorOptions device(DeviceType type, DeviceIndex index = -1) const { return device(optional<Device>(Device(type, index))); }
     TensorOptions device_index(int) const { return device(Device(kCUDA, 0)); }
     TensorOptions layout(Layout) const { return *this; }
-    TensorOptions memory_format(MemoryFormat) const { return *this; }
+    TensorOptions memory_format(optional<MemoryFormat> format) const {
+        TensorOptions made = *this;
+        made.format_ = format;
+        return made;
+    }
+    TensorOptions memory_format(MemoryFormat format) const { return memory_format(optional<MemoryFormat>(format)); }
     TensorOptions pinned_memory(bool) const { return *this; }
     TensorOptions requires_grad(bool wanted) const {
         TensorOptions made = *this;
@@ -292,6 +299,8 @@ class TensorOptions {
     Device device() const { return device_.value_or(Device(kCPU)); }
     bool has_dtype() const { return type_.has_value(); }
     bool has_device() const { return device_.has_value(); }
+    bool has_memory_format() const { return format_.has_value(); }
+    optional<MemoryFormat> memory_format_opt() const { return format_; }
     bool requires_grad() const { return requires_grad_; }
     Layout layout() const { return kStrided; }
     // The same where `over` says nothing.
@@ -299,6 +308,7 @@ class TensorOptions {
         TensorOptions made = *this;
         if (over.type_) made.type_ = over.type_;
         if (over.device_) made.device_ = over.device_;
+        if (over.format_) made.format_ = over.format_;
         return made;
     }
 };
@@ -309,7 +319,7 @@ inline TensorOptions device(Device its_device) { return TensorOptions(its_device
 inline TensorOptions device(DeviceType type, DeviceIndex index = -1) { return TensorOptions(Device(type, index)); }
 inline TensorOptions requires_grad(bool wanted = true) { return TensorOptions().requires_grad(wanted); }
 inline TensorOptions layout(Layout) { return TensorOptions(); }
-inline TensorOptions memory_format(MemoryFormat) { return TensorOptions(); }
+inline TensorOptions memory_format(MemoryFormat format) { return TensorOptions(format); }
 
 template <typename T> inline T divup(T a, T b) { return (a + b - 1) / b; }
 

@@ -66,7 +66,7 @@ class Tensor {
     Layout layout() const { return kStrided; }
     bool is_sparse() const { return false; }
     bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
-    bool is_non_overlapping_and_dense() const { return is_contiguous(); }
+    bool is_non_overlapping_and_dense() const;
     bool is_floating_point() const { return isFloatingType(scalar_type()); }
     bool is_complex() const { return false; }
     bool requires_grad() const { return false; }
@@ -74,7 +74,7 @@ class Tensor {
     const Tensor &requires_grad_(bool = true) const { return *this; }
     const Tensor &set_requires_grad(bool) const { return *this; }
     TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
-    MemoryFormat suggest_memory_format() const { return MemoryFormat::Contiguous; }
+    MemoryFormat suggest_memory_format(bool channels_last_strides_exact_match = false) const;
 
     void *data_ptr() const;
     const void *const_data_ptr() const { return data_ptr(); }
@@ -110,6 +110,8 @@ class Tensor {
     Tensor as_strided(IntArrayRef sizes, IntArrayRef strides, optional<int64_t> offset = nullopt) const;
     Tensor operator[](int64_t index) const { return select(0, index); }
     std::vector<Tensor> split(int64_t size, int64_t dim = 0) const;
+    std::vector<Tensor> split(IntArrayRef sizes, int64_t dim = 0) const { return split_with_sizes(sizes, dim); }
+    std::vector<Tensor> split_with_sizes(IntArrayRef sizes, int64_t dim = 0) const;
     std::vector<Tensor> chunk(int64_t many, int64_t dim = 0) const;
     std::vector<Tensor> unbind(int64_t dim = 0) const;
     Tensor detach() const { return *this; }
@@ -126,6 +128,7 @@ class Tensor {
     Tensor to(const TensorOptions &options, bool non_blocking = false, bool copy = false) const;
     Tensor to(ScalarType type, bool non_blocking = false, bool copy = false) const;
     Tensor to(Device device, ScalarType type, bool non_blocking = false, bool copy = false) const;
+    Tensor to(const TensorOptions &options, bool non_blocking, bool copy, optional<MemoryFormat> format) const;
     Tensor to(caffe2::TypeMeta type) const { return to(type.type); }
     Tensor toType(ScalarType type) const { return to(type); }
     Tensor to(const Tensor &other) const { return to(other.options()); }
@@ -179,9 +182,9 @@ Tensor full(IntArrayRef sizes, const Scalar &value, TensorOptions options = {});
 Tensor zeros(IntArrayRef sizes, TensorOptions options = {});
 Tensor ones(IntArrayRef sizes, TensorOptions options = {});
 Tensor empty_like(const Tensor &like, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
-Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options = {});
+Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
 Tensor zeros_like(const Tensor &like, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
-Tensor ones_like(const Tensor &like, TensorOptions options = {});
+Tensor ones_like(const Tensor &like, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
 Tensor from_blob(void *data, IntArrayRef sizes, TensorOptions options = {});
 Tensor from_blob(void *data, IntArrayRef sizes, IntArrayRef strides, TensorOptions options = {});
 Tensor filled_on_host(const double *values, size_t many, bool scalar, TensorOptions options);
@@ -274,7 +277,21 @@ ASSAY_FUNCTIONS
 struct NoGradGuard {
     NoGradGuard() {}
 };
+
+// What a text registers with PyTorch's dispatcher, which nothing here calls through.
+struct Library {
+    template <typename... A> Library &def(A &&...) { return *this; }
+    template <typename... A> Library &impl(A &&...) { return *this; }
+};
+template <typename F> F dispatch(c10::DispatchKey, F function) { return function; }
 } // namespace torch
+
+#define TORCH_FN(function) (&function)
+#define ASSAY_LIBRARY_(number, variable) [[maybe_unused]] static void assay_library_##number(torch::Library &variable)
+#define ASSAY_LIBRARY(number, variable) ASSAY_LIBRARY_(number, variable)
+#define TORCH_LIBRARY(its_name, variable) ASSAY_LIBRARY(__COUNTER__, variable)
+#define TORCH_LIBRARY_FRAGMENT(its_name, variable) ASSAY_LIBRARY(__COUNTER__, variable)
+#define TORCH_LIBRARY_IMPL(its_name, key, variable) ASSAY_LIBRARY(__COUNTER__, variable)
 
 #ifdef HALF_OF_ASSAY
 #include "assay_half.h"

@@ -7,9 +7,17 @@ from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, NoReturn
 
+from evaluator.stages.lift.kernelbench.inside.layout import (
+    CHANNELS_LAST,
+    CHANNELS_LAST_3D,
+    CONTIGUOUS,
+    PRESERVE,
+    packed_strides,
+    strides_like,
+)
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
-from evaluator.stages.lift.triton.inside.stand_in_tensor import CONTIGUOUS, Size, StandInTensor, device
+from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTensor, device
 from evaluator.stages.lift.triton.inside.streams import streams_on
 
 VERSION: Final = "2.9.0"
@@ -53,9 +61,17 @@ def torch_for(
         return shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
 
     def empty(
-        *shape: Any, size: Any = None, dtype: dtype | None = None, device: Any = None, **_: Any
+        *shape: Any,
+        size: Any = None,
+        dtype: dtype | None = None,
+        device: Any = None,
+        memory_format: Any = CONTIGUOUS,
+        **_: Any,
     ) -> StandInTensor:
-        return new(size if size is not None else extents(shape), dtype, device)
+        sizes = size if size is not None else extents(shape)
+        return new(
+            sizes, dtype, device, None if memory_format == CONTIGUOUS else packed_strides(sizes, memory_format)
+        )
 
     def filled(value: Any) -> Callable[..., StandInTensor]:
         def make(*shape: Any, **named: Any) -> StandInTensor:
@@ -70,8 +86,16 @@ def torch_for(
         kind = dtype or (None if isinstance(fill_value, float) else guessed)
         return new([size] if isinstance(size, int) else size, kind, device).fill_(fill_value)
 
-    def empty_like(like: StandInTensor, *, dtype: dtype | None = None, device: Any = None, **_: Any) -> StandInTensor:
-        strides = None if like.is_contiguous() else _same_order(like)
+    def empty_like(
+        like: StandInTensor,
+        *,
+        dtype: dtype | None = None,
+        device: Any = None,
+        memory_format: Any = PRESERVE,
+        **_: Any,
+    ) -> StandInTensor:
+        kept = memory_format == PRESERVE
+        strides = strides_like(like.shape, like.stride()) if kept else packed_strides(like.shape, memory_format)
         return new(like.shape, dtype or like.dtype, device, strides)
 
     def filled_like(value: Any) -> Callable[..., StandInTensor]:
@@ -90,7 +114,8 @@ def torch_for(
         is_tensor=lambda one: isinstance(one, StandInTensor), numel=lambda one: one.numel(),
         get_default_dtype=lambda: default[0], set_default_dtype=lambda kind: default.__setitem__(0, kind),
         set_float32_matmul_precision=lambda _: None, strided="torch.strided",
-        contiguous_format=CONTIGUOUS, preserve_format="preserve", channels_last="channels_last",
+        contiguous_format=CONTIGUOUS, preserve_format=PRESERVE, channels_last=CHANNELS_LAST,
+        channels_last_3d=CHANNELS_LAST_3D,
         inf=math.inf, nan=math.nan, pi=math.pi, e=math.e,
         no_grad=_Nothing, inference_mode=_Nothing, enable_grad=_Nothing,
         version=SimpleNamespace(cuda="13.0", hip=None), backends=_settings(),
@@ -118,15 +143,6 @@ class _Nothing(contextlib.ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         """Nothing was changed."""
-
-
-def _same_order(like: StandInTensor) -> tuple[int, ...]:
-    """Strides of a dense tensor whose dimensions lie in the order of another's."""
-    strides, step = [0] * like.ndim, 1
-    for dim in sorted(range(like.ndim), key=lambda one: like.stride(one)):
-        strides[dim] = step
-        step *= like.shape[dim]
-    return tuple(strides)
 
 
 def _iinfo(kind: dtype) -> SimpleNamespace:
