@@ -22,6 +22,7 @@ from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, form_of_extension
+from evaluator.stages.lift.target_device import device_for_python
 
 _TRACE_S: Final = 20.0
 _TRACE_CPU_S: Final = 5.0
@@ -73,9 +74,10 @@ class _Found(Wire):
 class Solution:
     """One text with `ModelNew`, for one problem."""
 
-    def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox) -> None:
+    def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox, arch: str) -> None:
+        """`arch`: of the device that it is told of, such as `sm_80`."""
         self.source, self.problem, self.settings = source, problem, settings
-        self.sandbox = RecordingSandbox(sandbox)
+        self.sandbox, self.arch = RecordingSandbox(sandbox), arch
 
     def host_code(self) -> HostCode:
         """Its C++ and its calls. Raises LiftRefusedError, HeaderNotCoveredError, InfrastructureError."""
@@ -117,7 +119,7 @@ class Solution:
             found = self._run(processes)
         except LiftRefusedError as refusal:
             return [refusal]
-        if any(one not in compiled for one in found.modules):
+        if not {_means(one) for one in found.modules} <= {_means(one) for one in compiled}:
             return [
                 LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -144,7 +146,7 @@ class Solution:
         files = {"solution.py": self.source.encode()}
         if (reference := reference_of(self.problem)) is not None:
             files["reference.py"] = reference
-        request = {"calls": [self._asked(process) for process in processes]}
+        request = {"calls": [self._asked(process) for process in processes], "device": device_for_python(self.arch)}
         limits = Limits(
             wall_s=_TRACE_S,
             cpu_s=_TRACE_CPU_S,
@@ -249,6 +251,11 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
     return LiftRefusedError(
         Status.RUNTIME_ERROR, f"{where}ModelNew fails: {refusal.what}.", "It must be made and called as Model is."
     )
+
+
+def _means(module: CompiledText) -> tuple[object, ...]:
+    """What of it says what is compiled: a name may have a random number in it, so that none is built twice."""
+    return module.sources, module.cpp, module.functions, module.flags
 
 
 def _flags(modules: Sequence[CompiledText]) -> tuple[str, ...]:
