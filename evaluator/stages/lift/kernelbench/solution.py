@@ -20,6 +20,7 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.calls.process_calls import ProcessCalls
 from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
+from evaluator.stages.lift.kernelbench.joined_text import CompiledText, joined
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, form_of_extension
 from evaluator.stages.lift.target_device import device_for_python
@@ -31,11 +32,9 @@ _MAX_FOUND_BYTES: Final = 8 << 20
 _PACKAGE: Final = Path(__file__).parents[3]
 _FAST_MATH: Final = re.compile(r"--?use_fast_math")
 _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
-_ALWAYS: Final = "#include <torch/extension.h>"
 _UNSUPPORTED: Final = "It was not judged, so there is no reward."
 
 _Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fin.+-]+)*$")]
-_Text = Annotated[str, Field(max_length=1 << 20)]
 
 
 class _Refusal(Wire):
@@ -47,22 +46,6 @@ class _Refusal(Wire):
 class _Call(Wire):
     lines: Annotated[tuple[_Line, ...], Field(max_length=8000)] = ()
     refusal: _Refusal | None = None
-
-
-class CompiledText(Wire):
-    """What one call of `load_inline` is given."""
-
-    name: Annotated[str, Field(max_length=200)]
-    sources: Annotated[tuple[_Text, ...], Field(max_length=16)]
-    cpp: Annotated[StrictInt, Field(ge=0, le=16)]
-    """How many of these are `cpp_sources`; the others are `cuda_sources`."""
-    lines: Annotated[tuple[Annotated[StrictInt, Field(ge=0, le=1 << 20)], ...], Field(max_length=16)]
-    """Where each begins in the solution; 0 where that cannot be told."""
-    functions: (
-        Annotated[tuple[Annotated[str, Field(max_length=201, pattern=r"^[A-Za-z_]\w*$")], ...], Field(max_length=64)]
-        | None
-    )
-    flags: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=64)]
 
 
 class _Found(Wire):
@@ -94,7 +77,7 @@ class Solution:
             )
         if call.refusal is not None:
             raise _refused(call.refusal)
-        text = _text(self.source, found.modules)
+        text = joined(self.source, found.modules)
         flags = _flags(found.modules)
         called = dict.fromkeys(
             bytes.fromhex(line.split()[1]).decode(errors="replace") for line in call.lines if line.startswith("call ")
@@ -119,7 +102,7 @@ class Solution:
             found = self._run(processes)
         except LiftRefusedError as refusal:
             return [refusal]
-        if not {_means(one) for one in found.modules} <= {_means(one) for one in compiled}:
+        if not {one.meaning for one in found.modules} <= {one.meaning for one in compiled}:
             return [
                 LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -253,42 +236,9 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
     )
 
 
-def _means(module: CompiledText) -> tuple[object, ...]:
-    """What of it says what is compiled: a name may have a random number in it, so that none is built twice."""
-    return module.sources, module.cpp, module.functions, module.flags
-
-
 def _flags(modules: Sequence[CompiledText]) -> tuple[str, ...]:
     """Of those that the solution gives nvcc, the ones that change what a kernel means."""
     asked = [flag for module in modules for flag in module.flags]
     undefined = {f"-D{match[1]}" for flag in asked if (match := _UNDEFINES.fullmatch(flag))}
     fast = ("--use_fast_math",) if any(_FAST_MATH.fullmatch(flag) for flag in asked) else ()
     return (*(flag for flag in FLAGS if flag not in undefined), *fast)
-
-
-def _text(source: str, modules: Sequence[CompiledText]) -> str:
-    """All sources as one text of C++, each at the lines that it has in the solution where that can be told."""
-    begun = [pair for module in modules for pair in zip(module.sources, module.lines, strict=True)]
-    places = {text: line for text, line in begun if line}
-    texts = [text for text, _ in begun if text.strip()]
-    lines: list[str] = []
-    later: list[str] = []
-    for text in sorted(texts, key=lambda one: places.get(one, 1 << 30)):
-        at = places.get(text)
-        if at is None or at <= len(lines):
-            later.append(text)
-            continue
-        lines += [""] * (at - 1 - len(lines))
-        lines += text.split("\n")
-    lines += [""] * (source.count("\n") + 1 - len(lines))
-    for text in later:
-        lines += text.split("\n")
-    if any("PYBIND11_MODULE" in text for text in texts):
-        lines.append("")
-    else:
-        names = dict.fromkeys(name for module in modules for name in module.functions or ())
-        defined = " ".join(f'm.def("{name}", torch::wrap_pybind_function({name}), "{name}");' for name in names)
-        lines.append(f"PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ {defined} }}")
-    # As load_inline does; in the first line, so that no line moves.
-    first = lines[0]
-    return "\n".join([_ALWAYS if not first.strip() else f"{_ALWAYS}\n{first}", *lines[1:]]) + "\n"

@@ -119,6 +119,8 @@ assay::Value carried_out(const Line &line, const std::vector<assay::Value> &valu
         return tensor_value(one);
     } else if (line.what == "copy") {
         return tensor_value(tensor_of(values.at((size_t)n.at(0))).clone(n.size() > 1 ? (c10::MemoryFormat)n[1] : c10::MemoryFormat::Preserve));
+    } else if (line.what == "typed") {
+        return tensor_value(tensor_of(values.at((size_t)n.at(0))).to((c10::ScalarType)n.at(1)));
     } else if (line.what == "packed") {
         // Python took it for contiguous, and may have chosen by that what it does.
         if (!tensor_of(values.at((size_t)n.at(0))).is_contiguous()) assay::operator_called("is_contiguous");

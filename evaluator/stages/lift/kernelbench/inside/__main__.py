@@ -105,8 +105,7 @@ def main() -> None:
     # Also where it went no further: what it compiles may be wanted all the same.
     for module in torch_module.MODULES:
         module["lines"] = first_lines_of(module["sources"])
-    # Some compile when a model is made: the same for each of them.
-    found["modules"] = [one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]]
+    found["modules"] = torch_module.MODULES
     Path(_OUTPUT).write_text(json.dumps(found), encoding="utf-8")
 
 

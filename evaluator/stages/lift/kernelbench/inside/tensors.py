@@ -311,6 +311,12 @@ class PassedTensor:
 
     def to(self, *args: Any, copy: bool = False, memory_format: Any = PRESERVE, **kwargs: Any) -> "PassedTensor":
         for one in (*args, *kwargs.values()):
+            if isinstance(one, ElementType) and self._dtype is None:
+                # The recorder sees whether that changes anything.
+                made = PassedTensor(
+                    self._shape, one, script().add("typed", self.ref(), one.number), strides=self._strides
+                )
+                return made.to(*args, copy=copy, memory_format=memory_format, **kwargs)
             if isinstance(one, ElementType) and one is not self.dtype:
                 operator_called("to")
             if str(one).startswith("cpu"):

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
+from numbers import Integral, Real
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
@@ -104,21 +105,24 @@ class HeldParameter(PassedTensor):
 # --- functions that are compiled ------------------------------------------------------------------------------
 
 MODULES: list[dict[str, Any]] = []
-"""What each `load_inline` was given."""
+"""What each `load_inline` was given, each once."""
 
 
 class CompiledModule:
     """The module that `load_inline` returns: each of its functions is a line of the script."""
 
-    def __init__(self, functions: list[str] | None) -> None:
-        self._functions = functions
+    def __init__(self, functions: list[str] | None, number: int) -> None:
+        """`number`: of the module among those that are compiled."""
+        self._functions, self._number = functions, number
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         if self._functions is not None and name not in self._functions:
             raise AttributeError(f"module has no attribute '{name}'; `functions` names {', '.join(self._functions)}")
-        return lambda *args, **kwargs: _called(name, args, kwargs)
+        others = [one["functions"] or () for one in MODULES[: self._number]]
+        called = f"{name}.{self._number}" if any(name in one for one in others) else name
+        return lambda *args, **kwargs: _called(called, args, kwargs)
 
 
 def _called(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassedTensor:
@@ -133,6 +137,8 @@ def _written(value: Any) -> int:
         return value.ref()
     if value is None:
         return script().add("none")
+    if isinstance(value, Real) and not isinstance(value, int | float):  # NumPy's numbers
+        value = int(value) if isinstance(value, Integral) else float(value)
     if isinstance(value, bool | int):
         return script().add("bool" if isinstance(value, bool) else "int", int(value))
     if isinstance(value, float):
@@ -159,8 +165,12 @@ def load_inline(
         [given] if given and isinstance(given, str) else list(given or ()) for given in (cpp_sources, cuda_sources)
     )
     flags = [str(one) for one in extra_cuda_cflags or ()]
-    MODULES.append({"name": str(name), "sources": cpp + cuda, "cpp": len(cpp), "functions": named, "flags": flags})
-    return CompiledModule(named)
+    made = {"sources": cpp + cuda, "cpp": len(cpp), "functions": named, "flags": flags}
+    # Some compile when a model is made: the same for each of them, though under another name.
+    number = next((at for at, one in enumerate(MODULES) if {**one, **made} == one), len(MODULES))
+    if number == len(MODULES):
+        MODULES.append({"name": str(name), **made})
+    return CompiledModule(named, number)
 
 
 # --- the module -----------------------------------------------------------------------------------------------
@@ -254,7 +264,8 @@ def install_torch(device: Mapping[str, Any]) -> None:
     on_device = (lambda: True, _quiet, lambda: 0, _quiet, _guard, lambda: 1, _module("torch.cuda.amp", vars(amp)))
     nvtx = _module("torch.cuda.nvtx", {"range_push": _quiet, "range_pop": _quiet, "range": _guard, "mark": _quiet})
     cuda = _module("torch.cuda", {**dict(zip(settings, on_device, strict=True)), **facts_of_the_device(device)})
-    vars(cuda).update(nvtx=nvtx)
+    stream = SimpleNamespace(cuda_stream=0, stream_id=0, device=NamedDevice("cuda:0"), synchronize=_quiet)
+    vars(cuda).update(nvtx=nvtx, current_stream=lambda device=None: stream, default_stream=lambda device=None: stream)
     autograd = _module("torch.autograd", {"Function": ForwardFunction})
     vars(nn).update(
         functional=functional, init=init, parameter=_module("torch.nn.parameter", {"Parameter": HeldParameter})
