@@ -18,7 +18,7 @@ _ARGUMENTS: Final = {
     "Softplus": "beta=1.0 threshold=20.0",
     "Softshrink Hardshrink": "lambd=0.5",
     "Threshold": "threshold value inplace=False",
-    "Hardtanh": "min_val=-1.0 max_val=1.0 inplace=False",
+    "Hardtanh": "min_val=-1.0 max_val=1.0 inplace=False min_value=None max_value=None",
     "MaxPool1d MaxPool2d MaxPool3d": f"{_POOLED} dilation=1 return_indices=False ceil_mode=False",
     "AvgPool1d": f"{_POOLED} ceil_mode=False count_include_pad=True",
     "AvgPool2d AvgPool3d": f"{_POOLED} ceil_mode=False count_include_pad=True divisor_override=None",
