@@ -45,6 +45,7 @@ class PassedTensor:
     grad = None
     layout = "torch.strided"
     is_leaf = True
+    is_sparse = False
 
     def __init__(
         self,
@@ -140,6 +141,21 @@ class PassedTensor:
 
     def numel(self) -> int:
         return self.shape.numel()
+
+    nelement = numel
+    ndimension = dim
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.itemsize
+
+    @property
+    def mT(self) -> "PassedTensor":  # noqa: N802
+        return self.transpose(-1, -2)
 
     def element_size(self) -> int:
         return self.dtype.itemsize
@@ -283,8 +299,13 @@ class PassedTensor:
         return tuple(self.select(dim, at) for at in range(self.shape[dim]))
 
     def contiguous(self, memory_format: Any = CONTIGUOUS) -> "PassedTensor":
-        if self._ref is None:
-            return self
+        if not CURRENT and self._shape is not None:
+            kept = self._strides is not None and lies_as(self._shape, self._strides, memory_format)
+            if kept:
+                return self
+            made = self._made_of(self._shape)
+            made.__dict__[NO_INPUT] = True
+            return made
         strides = None if self._shape is None else packed_strides(self._shape, memory_format)
         ref = script().add("contiguous", self.ref(), _FORMATS[memory_format])
         return PassedTensor(self._shape, self._dtype, ref, strides=strides)
@@ -410,7 +431,8 @@ class RandomTensor(PassedTensor):
         return self._itself()._made_of(self.shape)
 
     def to(self, *args: Any, **kwargs: Any) -> PassedTensor:
-        return super().to(*args, **kwargs) if CURRENT else self
+        # What a type is while a model is made, its parameter's input says.
+        return super().to(*args, **kwargs) if CURRENT else self.contiguous(kwargs.get("memory_format", CONTIGUOUS))
 
 
 def _operator(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 from evaluator.backends.model_binding import BY_NAME_ALONE, NO_INPUT
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
-from evaluator.stages.lift.kernelbench.inside.layout import PRESERVE
+from evaluator.stages.lift.kernelbench.inside.layout import CONTIGUOUS, PRESERVE
 from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state
 from evaluator.stages.lift.kernelbench.inside.names import FILLING, INITIALISING, broadcast, class_named
 from evaluator.stages.lift.kernelbench.inside.tables import tables_of
@@ -105,8 +105,16 @@ class DrawnTensor(StandInTensor):
         rest = math.prod(one for one in extents if one != -1)
         return self._of_shape([self.numel() // rest if one == -1 else one for one in extents])
 
+    def contiguous(self, memory_format: Any = CONTIGUOUS) -> StandInTensor:
+        if not _MAKING or self.is_contiguous(memory_format):
+            return super().contiguous(memory_format)
+        made = self._of_shape(self.shape)
+        made.__dict__[NO_INPUT] = True
+        return made
+
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        return self if _MAKING else super().to(*args, **kwargs)
+        # What a type is while a model is made, its parameter's input says.
+        return self.contiguous(kwargs.get("memory_format", CONTIGUOUS)) if _MAKING else super().to(*args, **kwargs)
 
     __rtruediv__ = __rsub__ = __pow__ = __rpow__ = _another  # type: ignore[assignment]
     __mul__ = __rmul__ = __truediv__ = __add__ = __radd__ = __sub__ = __neg__ = _another  # type: ignore[assignment]
