@@ -64,13 +64,17 @@ def custom_forward(function: Any = None, *, cast_inputs: Any = None, **_: Any) -
 
 
 class ImportedByName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds `torch.anything`, as a module that has nothing but what `torch` has under that name."""
+    """Finds `torch.anything`, as a module that has nothing but what `torch` has under that name.
+
+    But for PyTorch's own parts (`torch._inductor`), of which kernels call functions: who imports one needs it.
+    """
 
     def __init__(self, make: Callable[[str], ModuleType]) -> None:
         self._make = make
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if name.partition(".")[0] != "torch" or name in sys.modules:
+        parts = name.split(".")
+        if parts[0] != "torch" or (any(part.startswith("_") for part in parts) and parts[1] not in ADVICE):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
