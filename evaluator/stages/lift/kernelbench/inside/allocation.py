@@ -5,7 +5,7 @@ from typing import Any
 
 from evaluator.stages.lift.kernelbench.inside.layout import CONTIGUOUS, PRESERVE, packed_strides, strides_like
 from evaluator.stages.lift.kernelbench.inside.script import DTYPES, ElementType
-from evaluator.stages.lift.kernelbench.inside.tensors import PassedTensor, RandomTensor, extents
+from evaluator.stages.lift.kernelbench.inside.tensors import PassedTensor, RandomTensor, sizes_given
 
 
 def allocated(fill: float | None) -> Any:
@@ -14,7 +14,7 @@ def allocated(fill: float | None) -> Any:
     def make(
         *sizes: Any, dtype: ElementType | None = None, memory_format: Any = CONTIGUOUS, size: Any = None, **_: Any
     ) -> PassedTensor:
-        shape = extents(sizes if size is None else (size,))
+        shape = sizes_given(sizes if size is None else (size,))
         return _allocated(shape, dtype or DTYPES["float32"], fill, packed_strides(shape, memory_format))
 
     return make
@@ -52,7 +52,7 @@ def full_like(like: PassedTensor, fill_value: float, **named: Any) -> PassedTens
 
 def drawn_tensor(*sizes: Any, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
     """`torch.randn` and such."""
-    return RandomTensor(extents(sizes), dtype or DTYPES["float32"], None)
+    return RandomTensor(sizes_given(sizes), dtype or DTYPES["float32"], None)
 
 
 def _new(fill: float | None) -> Any:

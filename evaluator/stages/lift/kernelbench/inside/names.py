@@ -37,18 +37,18 @@ def class_named(name: str, is_one: Callable[[Any], bool], make: Callable[..., An
     return made
 
 
-def advice(*given: Any, **_: Any) -> Any:
+def carried_out_as(*given: Any, **_: Any) -> Any:
     """`torch.compile`, `torch.compiler.disable` and such: how what is given is carried out, and not what it does."""
     return given[0] if given and callable(given[0]) else lambda function: function
 
 
 ADVICE: Final = {
-    "compiler": {"disable": advice, "allow_in_graph": advice, "is_compiling": lambda: False},
-    "_dynamo": {"disable": advice, "allow_in_graph": advice},
+    "compiler": {"disable": carried_out_as, "allow_in_graph": carried_out_as, "is_compiling": lambda: False},
+    "_dynamo": {"disable": carried_out_as, "allow_in_graph": carried_out_as},
     "jit": {
-        "ignore": advice,
-        "unused": advice,
-        "export": advice,
+        "ignore": carried_out_as,
+        "unused": carried_out_as,
+        "export": carried_out_as,
         "is_scripting": lambda: False,
         "is_tracing": lambda: False,
     },
@@ -60,7 +60,7 @@ def custom_forward(function: Any = None, *, cast_inputs: Any = None, **_: Any) -
     """`torch.amp.custom_fwd`. Raises TypeError where it would convert what the function is given."""
     if cast_inputs is not None:
         raise TypeError("cast_inputs")
-    return advice(function) if function is not None else advice
+    return carried_out_as(function) if function is not None else carried_out_as
 
 
 class ImportedByName(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -210,7 +210,7 @@ class PassedTensor:
         return self._reshaped("reshape", sizes)
 
     def _reshaped(self, what: str, sizes: tuple[Any, ...]) -> "PassedTensor":
-        wanted = extents(sizes)
+        wanted = sizes_given(sizes)
         known = wanted if -1 not in wanted else None
         if known is None and self._shape is not None and wanted.count(-1) == 1:
             rest = math.prod(one for one in wanted if one != -1)
@@ -247,7 +247,7 @@ class PassedTensor:
     swapaxes = transpose
 
     def permute(self, *dims: Any) -> "PassedTensor":
-        order = extents(dims)
+        order = sizes_given(dims)
         shape = None if self._shape is None else self._each(self._shape, order)
         return self._viewed("permute", *order, shape=shape, strides=self._steps(order))
 
@@ -483,7 +483,7 @@ for _name in ALIKE:
     setattr(RandomTensor, _name, RandomTensor._another)
 
 
-def extents(given: tuple[Any, ...]) -> tuple[int, ...]:
+def sizes_given(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Sizes that are given one by one, or as one list."""
     found = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
     return tuple(int(one) for one in found)
