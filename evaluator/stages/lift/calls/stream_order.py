@@ -153,6 +153,7 @@ def orders_left_open(
             touching[name] = touching.get(name, 0) | 1 << number
         if others := others & ~order.before[number]:
             open_pairs[number] = others
+    every = dict(open_pairs)
     for _ in range(MAX_OTHER_ORDERS):
         if not open_pairs:
             break
@@ -167,6 +168,15 @@ def orders_left_open(
             placed |= 1 << number
         open_pairs = {number: others for number, others in open_pairs.items() if others}
         found.append(OtherOrder(steps=turned, said=_said(order, steps, reversed_pairs)))
+    side_by_side = _side_by_side(order)
+    turned_pairs: list[tuple[int, int]] = []
+    placed = 0
+    for number in side_by_side:
+        room = _MAX_PAIRS - len(turned_pairs)
+        turned_pairs += [(earlier, number) for earlier in islice(_bits(every.get(number, 0) & ~placed), room)]
+        placed |= 1 << number
+    if turned_pairs and len(found) < MAX_OTHER_ORDERS and all(one.steps != side_by_side for one in found):
+        found.append(OtherOrder(steps=side_by_side, said=_said(order, steps, turned_pairs)))
     return tuple(found)
 
 
@@ -266,6 +276,21 @@ def _extension(order: StreamOrder, first: int) -> tuple[int, ...]:
         found += _bits(needed)
         placed |= needed
     return tuple(found)
+
+
+def _side_by_side(order: StreamOrder) -> tuple[int, ...]:
+    """All steps, the first of each stream before the second of any: what one stream puts into a buffer that another
+    uses too is then not what the first finds there.
+    """
+    depth: list[int] = []
+    for before in order.before:
+        deepest = 0
+        while before:
+            last = before.bit_length() - 1
+            deepest = max(deepest, depth[last])
+            before &= ~(order.before[last] | 1 << last)
+        depth.append(1 + deepest)
+    return tuple(sorted(range(len(depth)), key=lambda number: (depth[number], number)))
 
 
 def _closed(order: StreamOrder, numbers: Sequence[int]) -> int:

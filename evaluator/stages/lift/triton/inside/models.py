@@ -129,12 +129,12 @@ for _name in FILLING:
 class MadeTensor(StandInTensor):
     """A tensor that was allocated while a model is made: filled with anything, it is one of such contents."""
 
-    def _drawn(self, *_: Any, **__: Any) -> DrawnTensor:
+    def _drawn(self, *_: Any, **__: Any) -> StandInTensor:
         if not _MAKING:
             raise NotRecordedError("an operator of a parameter or a buffer")
         del self.__dict__["_address"]
-        self.__class__ = DrawnTensor
-        self._place = None
+        self.__dict__["_place"] = None
+        self.__class__ = DrawnTensor  # type: ignore[assignment]  # the same object, which a module may hold already
         return self
 
     def _another(self, other: Any = None, *_: Any) -> DrawnTensor:
