@@ -263,6 +263,15 @@ SOLUTION = (
             "bracket",
         ),
         ("Roses are red\nViolets are blue\n", None, "compile_error", "kernel.cu:1", "There is no `__global__`"),
+        (SOLUTION.replace("New", "Fast"), None, "invalid_submission", "ModelFast in line 9", "`ModelNew`"),
+        (SOLUTION, "cuda", "invalid_submission", "the dialect cuda is CUDA C++", "--dialect kernelbench"),
+        (
+            "from numba import cuda\n\n@cuda.jit\ndef k(x):\n    pass\n",
+            None,
+            "invalid_submission",
+            "Python",
+            "`ModelNew`",
+        ),
     ],
     ids=[
         "solve",
@@ -272,6 +281,9 @@ SOLUTION = (
         "CUDA as kernelbench",
         "a bracket",
         "a poem",
+        "another class",
+        "a solution as CUDA",
+        "numba",
     ],
 )
 def test_a_text_in_another_language_is_called_so(source, named, status, message, hint, toolbox):

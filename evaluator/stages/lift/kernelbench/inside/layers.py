@@ -25,6 +25,29 @@ FORM: list[TensorForm] = []
 """Of this process: one."""
 
 
+_UNHELD: Final = frozenset(
+    (
+        "buffers",
+        "compile",
+        "cpu",
+        "get_buffer",
+        "get_parameter",
+        "get_submodule",
+        "load_state_dict",
+        "named_buffers",
+        "register_backward_hook",
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "share_memory",
+        "state_dict",
+        "to_empty",
+        "type",
+    )
+)
+"""Methods of `torch.nn.Module` for which nothing stands here: that is said, and is no fault of the submission."""
+
+
 def _parameter(data: Any) -> Any:
     return FORM[0].parameter(data)
 
@@ -32,10 +55,23 @@ def _parameter(data: Any) -> Any:
 class HoldingModule:
     """`torch.nn.Module`."""
 
+    # No entry of `vars`, which are a module's parameters and modules.
+    __slots__ = ("__dict__", "__weakref__", "_is_made")
+
     training = True
 
+    def __init__(self) -> None:
+        self._is_made = True
+
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, HoldingModule) and not hasattr(self, "_is_made"):
+            raise AttributeError("cannot assign module before Module.__init__() call")
         object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _UNHELD:
+            FORM[0].refuse(f"torch.nn.Module.{name}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def register_parameter(self, name: str, value: Any) -> None:
         setattr(self, name, value)
@@ -46,6 +82,8 @@ class HoldingModule:
     def add_module(self, name: str, module: Any) -> None:
         setattr(self, name, module)
 
+    register_module = add_module
+
     def named_children(self) -> Iterator[tuple[str, "HoldingModule"]]:
         for name, value in vars(self).items():
             if isinstance(value, HoldingModule):
@@ -53,6 +91,15 @@ class HoldingModule:
 
     def children(self) -> Iterator["HoldingModule"]:
         return (one for _, one in self.named_children())
+
+    def named_modules(self, *_: Any, prefix: str = "", **__: Any) -> Iterator[tuple[str, "HoldingModule"]]:
+        """It, and all below it."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator["HoldingModule"]:
+        return (one for _, one in self.named_modules())
 
     def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, Any]]:
         """Parameters and buffers, in the order in which they were set."""
@@ -72,10 +119,12 @@ class HoldingModule:
     def _itself(self, *_: Any, **__: Any) -> "HoldingModule":
         return self
 
-    to = cuda = eval = train = requires_grad_ = float = reset_parameters = _itself
+    to = cuda = eval = train = requires_grad_ = float = reset_parameters = zero_grad = _itself
     half = bfloat16 = double = _itself  # a parameter has the type of the input that it is
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not hasattr(self, "_is_made"):
+            raise AttributeError(f"{type(self).__name__} is called before Module.__init__() call")
         return self.forward(*args, **kwargs)
 
     def forward(self, *_: Any, **__: Any) -> Any:
@@ -84,6 +133,7 @@ class HoldingModule:
 
 class _Sequence(HoldingModule):
     def __init__(self, *modules: Any) -> None:
+        super().__init__()
         held = modules[0] if len(modules) == 1 and isinstance(modules[0], list | tuple) else modules
         for at, one in enumerate(held):
             setattr(self, str(at), one)
@@ -120,6 +170,7 @@ class Identity(HoldingModule):
 
     def __init__(self, *_: Any, **__: Any) -> None:
         """It takes anything."""
+        super().__init__()
 
     def forward(self, x: Any) -> Any:
         return x
@@ -133,6 +184,7 @@ class Linear(HoldingModule):
     """`torch.nn.Linear`."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, **_: Any) -> None:
+        super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = _parameter(FORM[0].drawn(out_features, in_features))
         self.bias = _parameter(FORM[0].drawn(out_features)) if bias else None
@@ -154,6 +206,7 @@ def _convolution(name: str, dims: int, transposed: bool) -> type[HoldingModule]:
             output_padding: Any = 0,
             **_: Any,
         ) -> None:
+            super().__init__()
             if others and transposed:
                 output_padding, groups, bias = (*others, *(output_padding, groups, bias)[len(others) :])[:3]
             elif others:
@@ -172,6 +225,7 @@ def _convolution(name: str, dims: int, transposed: bool) -> type[HoldingModule]:
 
 class _Norm(HoldingModule):
     def __init__(self, shape: Any, eps: float = 1e-5, affine: bool = True, bias: bool = True, **_: Any) -> None:
+        super().__init__()
         self.eps = eps
         self.normalized_shape = _tuple(shape, 1)
         self.num_features = math.prod(self.normalized_shape)
@@ -212,6 +266,7 @@ class Embedding(HoldingModule):
     """`torch.nn.Embedding`."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, **_: Any) -> None:
+        super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.weight = _parameter(FORM[0].drawn(num_embeddings, embedding_dim))
 
@@ -220,6 +275,7 @@ class _Plain(HoldingModule):
     """A module without parameters, which computes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
         for name, value in kwargs.items():
             setattr(self, name, value)
 

@@ -16,8 +16,11 @@ class UnrecordableError(BaseException):
     def __init__(self, why: str, what: str) -> None:
         super().__init__(what)
         self.why = why
-        """`operator`, `reads` or `other`."""
+        """`operator`, `reads`, `contents` or `other`."""
         self.what = what
+
+
+RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
 
 
 def operator_called(name: str) -> NoReturn:
@@ -95,6 +98,8 @@ class PassedTensor:
     grad = None
     layout = "torch.strided"
     is_leaf = True
+    _unbound = ""
+    """Of a parameter that is no input of the problem: what to say of it."""
 
     def __init__(
         self, shape: Sequence[int] | None, dtype: ElementType | None, ref: int | None, fill: float | None = None
@@ -121,9 +126,7 @@ class PassedTensor:
         held = self._ref
         if held is None:
             if not self._allocated:
-                raise UnrecordableError(
-                    "other", "passes on a tensor whose contents are random, or are none of the problem's"
-                )
+                raise UnrecordableError("contents", self._unbound or RANDOM)
             assert self._shape is not None
             assert self._dtype is not None
             text = "" if self._fill is None else repr(float(self._fill))

@@ -36,6 +36,10 @@ class Refusing:
     def __call__(self, *_: Any, **__: Any) -> Any:
         operator_called(str(self.__dict__["_name"]))
 
+    def __instancecheck__(self, one: Any) -> bool:
+        """Nothing here is of a class that is not here."""
+        return False
+
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings such as `torch.backends.cuda.matmul.allow_tf32` change nothing here."""
 
@@ -117,6 +121,11 @@ def load_inline(
     return CompiledModule(named)
 
 
+def _load(*_: Any, **__: Any) -> CompiledModule:
+    """`torch.utils.cpp_extension.load`, of files."""
+    raise UnrecordableError("other", "compiles other files (torch.utils.cpp_extension.load): it is one file")
+
+
 # --- the module -----------------------------------------------------------------------------------------------
 
 
@@ -183,7 +192,8 @@ def install_torch() -> None:
     functional = _module("torch.nn.functional", {})
     init = _module("torch.nn.init", {})
     init.__getattr__ = lambda name: lambda tensor, *_, **__: tensor  # type: ignore[method-assign]
-    cpp_extension = _module("torch.utils.cpp_extension", {"load_inline": load_inline, "CUDA_HOME": "/usr/local/cuda"})
+    compiling = {"load_inline": load_inline, "load": _load, "CUDA_HOME": "/usr/local/cuda"}
+    cpp_extension = _module("torch.utils.cpp_extension", compiling)
     utils = _module("torch.utils", {"cpp_extension": cpp_extension})
     cuda = _module(
         "torch.cuda",

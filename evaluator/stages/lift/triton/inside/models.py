@@ -10,15 +10,13 @@ from evaluator.backends.model_binding import BY_NAME_ALONE
 from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
 from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state
 from evaluator.stages.lift.kernelbench.inside.tables import tables_of
+from evaluator.stages.lift.kernelbench.inside.tensors import RANDOM
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 from evaluator.stages.lift.triton.inside.stand_in_torch import module_of
 
 REFERENCE: Final = "reference.py"
-_RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
-
-
 _MAKING: Final[list[bool]] = []
 """Not empty while a model is made: what it makes of numbers then is for parameters and buffers."""
 
@@ -27,11 +25,12 @@ class DrawnTensor(StandInTensor):
     """A tensor of random numbers: as a parameter it is an input of the problem, elsewhere nothing to be judged by."""
 
     _place: int | None = None
+    _unbound = ""
 
     @property
     def _address(self) -> int:
         if self._place is None:
-            raise NotRecordedError(_RANDOM)
+            raise NotRecordedError(self._unbound or RANDOM)
         return self._place
 
     @_address.setter
@@ -41,7 +40,7 @@ class DrawnTensor(StandInTensor):
     def __getattr__(self, name: str) -> Any:
         # Python asks here once more for a property that raised an AttributeError.
         if name == "_address":
-            raise NotRecordedError(_RANDOM)
+            raise NotRecordedError(self._unbound or RANDOM)
         return super().__getattr__(name)
 
     def _itself(self, *_: Any, **__: Any) -> "DrawnTensor":
