@@ -22,6 +22,7 @@ from common.wire import DType
 from evaluator.cancellation import CancelToken
 from evaluator.errors import UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
+from evaluator.foreign.remedies import remedy_for
 from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, ReferenceRoom, Zygote, message
 from evaluator.problems.arrays import numpy_dtype
 from evaluator.python_command import last_words
@@ -60,11 +61,6 @@ def large_room() -> ReferenceRoom:
 
 EXPRESSION: Final = "the expression"
 """The name of an expression in messages, in the place of a file's: nobody has seen the file that becomes of it."""
-WHAT_IS_NEEDED: Final = (
-    "What states a problem must run with PyTorch on the CPU, without a network and without other files, and give the "
-    "same finite answer with each call, which depends on each of its arguments."
-)
-"""In the place of a page: who sends a file to a service may have none."""
 
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
 """`reading`: it does not run, or has no form of a problem. `calibrating`: no tolerance tells right from wrong.
@@ -138,7 +134,10 @@ class ReferenceProcess:
         if missing is not None:
             raise missing
         if len(text) > MOST_TEXT_BYTES:
-            raise ReferenceRefusedError(f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.")
+            raise ReferenceRefusedError(
+                f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.",
+                "State it alone, without what it does not use: `get_inputs` can draw large tables.",
+            )
         try:
             text.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -259,7 +258,7 @@ class ReferenceProcess:
             message = message.replace(f"{self.name}{line}:", f"{self.name}:", 1)
         constants = header.get("constants")
         if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
-            refused = ReferenceRefusedError(message, WHAT_IS_NEEDED)
+            refused = ReferenceRefusedError(message, remedy_for(message))
             refused.at = "calibrating" if header.get("at") == "calibrating" else "reading"
             return refused
         numbers = {
@@ -315,4 +314,4 @@ class ReferenceProcess:
             # The lines of that kind may be about a file of somebody else, which the process served before.
             said = last_words(re.sub(rf"^{_UNDER_WAY}.*$", "", said, flags=re.M), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
-        return ReferenceEndedError(f"{self.name}: {why}.", WHAT_IS_NEEDED)
+        return ReferenceEndedError(f"{self.name}: {why}.", remedy_for(why))

@@ -23,6 +23,7 @@ from evaluator.stages.lift.dialects import (
     is_extension,
     is_triton,
     is_triton_solution,
+    registers_operators,
 )
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
@@ -189,6 +190,14 @@ def _extension_code(source: str, problem: Problem) -> "HostCode | Ruling":
             "There is no PYBIND11_MODULE in the source, from which the dialect torch-extension learns what to call.",
             f"Write `{expected_function(problem)}` and "
             'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }.',
+        )
+    if registers_operators(source):
+        return Ruling(
+            Status.UNSUPPORTED,
+            Phase.LIFT,
+            "The extension registers operators of PyTorch's (TORCH_LIBRARY), which cannot be recorded.",
+            'Bind the function in the place of that: PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", '
+            "&forward); }. It was not judged, so there is no reward.",
         )
     try:
         return code_of_extension(source)
