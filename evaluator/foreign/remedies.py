@@ -32,6 +32,7 @@ _REMEDIES: Final = (
         r"it is not Python|JSON is read",
         "A problem is stated in Python for PyTorch (KernelBench, LeetGPU, Tensara), or in JSON (FlashInfer Trace).",
     ),
+    (r"may take [\d,]+ here", "State it with smaller sizes, each a number that is assigned once."),
     (
         r"no output depends on",
         "Leave out of forward, and of what `get_inputs` returns, what the answer does not need.",
