@@ -60,6 +60,9 @@ unsigned long long host_memory(size_t bytes) {
 }
 
 at::Tensor made(c10::IntArrayRef sizes, c10::TensorOptions options) {
+    // All that is made here is stored as its sizes say; a kernel that writes channels last would be called wrong.
+    c10::MemoryFormat format = options.memory_format_opt().value_or(c10::MemoryFormat::Contiguous);
+    if (format != c10::MemoryFormat::Contiguous && format != c10::MemoryFormat::Preserve) assay::operator_called("memory_format");
     TensorFacts *facts = new TensorFacts;
     facts->sizes = sizes.vec();
     facts->strides = dense(sizes);
@@ -408,9 +411,9 @@ Tensor Tensor::contiguous(MemoryFormat format) const {
     if (format == MemoryFormat::Contiguous && is_contiguous()) return *this;
     assay::operator_called("contiguous");
 }
-Tensor Tensor::clone(optional<MemoryFormat>) const {
+Tensor Tensor::clone(optional<MemoryFormat> format) const {
     if (!is_contiguous()) assay::operator_called("clone");
-    Tensor copy = made(sizes(), options());
+    Tensor copy = made(sizes(), format ? options().memory_format(*format) : options());
     copy.copy_(*this);
     return copy;
 }
@@ -452,8 +455,7 @@ Tensor Tensor::new_zeros(IntArrayRef sizes, TensorOptions wanted) const { return
 Tensor Tensor::new_full(IntArrayRef sizes, const Scalar &value, TensorOptions wanted) const { return full(sizes, value, options().merge_in(wanted)); }
 
 Tensor empty(IntArrayRef sizes, TensorOptions options, optional<MemoryFormat> format) {
-    if (format && *format != MemoryFormat::Contiguous && *format != MemoryFormat::Preserve) assay::operator_called("empty");
-    return made(sizes, options);
+    return made(sizes, format ? options.memory_format(*format) : options);
 }
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, TensorOptions options) {
     Tensor whole = made(sizes, options);
@@ -469,7 +471,8 @@ Tensor full(IntArrayRef sizes, const Scalar &value, TensorOptions options) {
 }
 Tensor zeros(IntArrayRef sizes, TensorOptions options) { return full(sizes, 0, options); }
 Tensor ones(IntArrayRef sizes, TensorOptions options) { return full(sizes, 1, options); }
-Tensor empty_like(const Tensor &like, TensorOptions options, optional<MemoryFormat>) {
+Tensor empty_like(const Tensor &like, TensorOptions options, optional<MemoryFormat> format) {
+    if (format) options = options.memory_format(*format);
     if (like.is_contiguous()) return made(like.sizes(), like.options().merge_in(options));
     // The same order in memory, as PyTorch keeps it of what overlaps nowhere.
     return empty_strided(like.sizes(), like.strides(), like.options().merge_in(options));
@@ -479,7 +482,9 @@ Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options)
     fill(whole, value, "full_like");
     return whole;
 }
-Tensor zeros_like(const Tensor &like, TensorOptions options, optional<MemoryFormat>) { return full_like(like, 0, options); }
+Tensor zeros_like(const Tensor &like, TensorOptions options, optional<MemoryFormat> format) {
+    return full_like(like, 0, format ? options.memory_format(*format) : options);
+}
 Tensor ones_like(const Tensor &like, TensorOptions options) { return full_like(like, 1, options); }
 Tensor from_blob(void *data, IntArrayRef sizes, TensorOptions options) {
     TensorFacts *facts = new TensorFacts;

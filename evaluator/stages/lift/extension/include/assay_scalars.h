@@ -254,6 +254,7 @@ inline ScalarType typeMetaToScalarType(caffe2::TypeMeta type) { return type.type
 class TensorOptions {
     optional<ScalarType> type_;
     optional<Device> device_;
+    optional<MemoryFormat> format_;
     bool requires_grad_ = false;
 
   public:
@@ -263,7 +264,7 @@ class TensorOptions {
     TensorOptions(Device device) : device_(device) {}
     TensorOptions(DeviceType device) : device_(Device(device)) {}
     TensorOptions(Layout) {}
-    TensorOptions(MemoryFormat) {}
+    TensorOptions(MemoryFormat format) : format_(format) {}
     TensorOptions dtype(optional<ScalarType> type) const {
         TensorOptions made = *this;
         made.type_ = type;
@@ -281,7 +282,12 @@ class TensorOptions {
     TensorOptions device(DeviceType type, DeviceIndex index = -1) const { return device(optional<Device>(Device(type, index))); }
     TensorOptions device_index(int) const { return device(Device(kCUDA, 0)); }
     TensorOptions layout(Layout) const { return *this; }
-    TensorOptions memory_format(MemoryFormat) const { return *this; }
+    TensorOptions memory_format(MemoryFormat format) const {
+        TensorOptions made = *this;
+        made.format_ = format;
+        return made;
+    }
+    optional<MemoryFormat> memory_format_opt() const { return format_; }
     TensorOptions pinned_memory(bool) const { return *this; }
     TensorOptions requires_grad(bool wanted) const {
         TensorOptions made = *this;
@@ -299,6 +305,7 @@ class TensorOptions {
         TensorOptions made = *this;
         if (over.type_) made.type_ = over.type_;
         if (over.device_) made.device_ = over.device_;
+        if (over.format_) made.format_ = over.format_;
         return made;
     }
 };
@@ -309,7 +316,7 @@ inline TensorOptions device(Device its_device) { return TensorOptions(its_device
 inline TensorOptions device(DeviceType type, DeviceIndex index = -1) { return TensorOptions(Device(type, index)); }
 inline TensorOptions requires_grad(bool wanted = true) { return TensorOptions().requires_grad(wanted); }
 inline TensorOptions layout(Layout) { return TensorOptions(); }
-inline TensorOptions memory_format(MemoryFormat) { return TensorOptions(); }
+inline TensorOptions memory_format(MemoryFormat format) { return TensorOptions(format); }
 
 template <typename T> inline T divup(T a, T b) { return (a + b - 1) / b; }
 

@@ -1,9 +1,9 @@
 """Modules of `torch.nn` that hold parameters, with tensors of the form that a recording has. They compute nothing."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ FORM: list[TensorForm] = []
 
 _UNHELD: Final = frozenset(
     (
+        "_buffers",
+        "_get_name",
+        "_modules",
+        "_parameters",
         "buffers",
         "compile",
         "cpu",
@@ -71,6 +75,10 @@ class HoldingModule:
     def __getattr__(self, name: str) -> Any:
         if name in _UNHELD:
             FORM[0].refuse(f"torch.nn.Module.{name}")
+        if type(self).__module__ == __name__ and not name.startswith(
+            "_"
+        ):  # one of ours, which has less than PyTorch's
+            FORM[0].refuse(f"torch.nn.{type(self).__name__}.{name}")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def register_parameter(self, name: str, value: Any) -> None:
@@ -274,9 +282,12 @@ class Embedding(HoldingModule):
 class _Plain(HoldingModule):
     """A module without parameters, which computes."""
 
+    takes: ClassVar[Mapping[str, Any]] = {}
+    """What it is made with, in order, and the defaults."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        for name, value in kwargs.items():
+        for name, value in {**self.takes, **dict(zip(self.takes, args, strict=False)), **kwargs}.items():
             setattr(self, name, value)
 
 
@@ -297,6 +308,19 @@ class _Context:
 
 
 _DIMS: Final = (1, 2, 3)
+_TAKES: Final[dict[str, dict[str, Any]]] = {
+    "Dropout": {"p": 0.5, "inplace": False},
+    "ReLU": {"inplace": False},
+    "LeakyReLU": {"negative_slope": 0.01, "inplace": False},
+    "ELU": {"alpha": 1.0, "inplace": False},
+    "GELU": {"approximate": "none"},
+    "Softmax": {"dim": None},
+    "LogSoftmax": {"dim": None},
+    "Softplus": {"beta": 1.0, "threshold": 20.0},
+    "Hardtanh": {"min_val": -1.0, "max_val": 1.0},
+    "Flatten": {"start_dim": 1, "end_dim": -1},
+}
+"""Of the most frequent ones; what another has without a name is refused where it is asked for."""
 _PLAIN: Final = [
     "ReLU",
     "ReLU6",
@@ -342,12 +366,34 @@ _PLAIN: Final = [
 ]
 
 
+def tensor_type(form: TensorForm) -> type:
+    """`torch.Tensor`: what all tensors are, and what makes one of some sizes, mostly for a parameter."""
+
+    class Tensors(type):
+        def __instancecheck__(cls, one: Any) -> bool:
+            return isinstance(one, form.tensor)
+
+        def __call__(cls, *sizes: Any, **_: Any) -> Any:
+            if not all(isinstance(one, int) for one in sizes):
+                form.refuse("torch.Tensor")
+            return form.drawn(*sizes)
+
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(form.tensor, name)
+
+    return Tensors("Tensor", (), {})
+
+
+def _plain(name: str) -> type[_Plain]:
+    return type(name, (_Plain,), {"takes": _TAKES.get(name, {})})
+
+
 def layers_of(form: TensorForm) -> dict[str, Any]:
     """All names of `torch.nn`, but for its own modules. A process has one form."""
     FORM[:] = [form]
     found: dict[str, Any] = {f"Conv{n}d": _convolution(f"Conv{n}d", n, False) for n in _DIMS}
     found |= {f"ConvTranspose{n}d": _convolution(f"ConvTranspose{n}d", n, True) for n in _DIMS}
-    found |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: type(name, (_Plain,), {}) for name in _PLAIN}
+    found |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: _plain(name) for name in _PLAIN}
     found |= {"Module": HoldingModule, "Parameter": form.parameter, "ParameterList": ModuleList}
     return found | {
         one.__name__: one for one in (Sequential, ModuleList, Identity, Linear, LayerNorm, GroupNorm, Embedding)

@@ -7,6 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from evaluator.backends.model_binding import BY_NAME_ALONE
+from evaluator.stages.lift.kernelbench.inside.memory_formats import (
+    CHANNELS_LAST,
+    CONTIGUOUS,
+    is_stored_so,
+    strides_of,
+)
 from evaluator.stages.lift.kernelbench.inside.tables import ALIKE
 
 
@@ -90,6 +96,16 @@ class Size(tuple[int, ...]):
         return math.prod(self)
 
 
+def refuse_another_layout(memory_format: Any) -> None:
+    """Refuse to make a tensor with the channels last: everything here is stored as its shape says."""
+    if memory_format in CHANNELS_LAST:
+        operator_called(f"that stores with {memory_format}")
+
+
+_UNKNOWN: Final = (-1,)
+"""The strides of a view whose layout is not followed here: what asks for them is refused."""
+
+
 class PassedTensor:
     """A tensor of the problem, one that was allocated, or what a function returned, whose shape nobody knows."""
 
@@ -106,6 +122,8 @@ class PassedTensor:
     ) -> None:
         self._shape, self._dtype, self._fill = None if shape is None else Size(shape), dtype, fill
         self._allocated = False
+        self._strides: Sequence[int] | None = None
+        """In elements, of a view that may have others than its shape says; None for every other tensor."""
         self._held: tuple[Script | None, int | None] = (CURRENT[-1] if CURRENT else None, ref)
 
     @property
@@ -119,7 +137,7 @@ class PassedTensor:
 
     def _become(self, other: "PassedTensor") -> None:
         """Be another tensor in the script that is under way: a parameter is an input of the problem."""
-        self._ref, self._dtype = other._ref, other._dtype
+        self._ref, self._dtype, self._strides = other._ref, other._dtype, None
 
     def ref(self) -> int:
         """The number of its value in the script."""
@@ -177,8 +195,19 @@ class PassedTensor:
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
 
-    def is_contiguous(self, *_: Any, **__: Any) -> bool:
-        return True
+    def is_contiguous(self, memory_format: Any = CONTIGUOUS) -> bool:
+        if self._shape is None:
+            return memory_format not in CHANNELS_LAST
+        return is_stored_so(self._shape, self.stride(), memory_format)
+
+    def _known(self) -> None:
+        if self._strides is _UNKNOWN:
+            raise UnrecordableError("other", "asks how a view of a view that is not contiguous is stored")
+
+    def stride(self, dim: int | None = None) -> Any:
+        self._known()
+        strides = tuple(strides_of(self.shape) if self._strides is None else self._strides)
+        return strides if dim is None else strides[dim]
 
     def get_device(self) -> int:
         return 0
@@ -187,7 +216,19 @@ class PassedTensor:
         return self.shape[0]
 
     def _viewed(self, what: str, *numbers: int, shape: Sequence[int] | None = None) -> "PassedTensor":
-        return PassedTensor(shape, self._dtype, script().add(what, self.ref(), *numbers))
+        made = PassedTensor(shape, self._dtype, script().add(what, self.ref(), *numbers))
+        if self._strides is _UNKNOWN or not self.is_contiguous():
+            made._strides = _UNKNOWN
+        return made
+
+    def _reordered(self, what: str, *numbers: int, order: Sequence[int] | None) -> "PassedTensor":
+        """A view whose dimensions are these of its own, where their number is known."""
+        shape = None if order is None else [self.shape[one] for one in order]
+        made = self._viewed(what, *numbers, shape=shape)
+        if order is not None and self._strides is not _UNKNOWN:
+            strides = self.stride()
+            made._strides = [strides[one] for one in order]
+        return made
 
     def view(self, *sizes: Any) -> "PassedTensor":
         return self._reshaped("view", sizes)
@@ -217,33 +258,39 @@ class PassedTensor:
         return self.transpose(0, 1)
 
     def transpose(self, a: int, b: int) -> "PassedTensor":
-        shape = None
+        order = None
         if self._shape is not None:
-            changed = list(self._shape)
-            changed[a], changed[b] = changed[b], changed[a]
-            shape = changed
-        return self._viewed("transpose", a, b, shape=shape)
+            order = list(range(self.ndim))
+            order[a], order[b] = order[b], order[a]
+        return self._reordered("transpose", a, b, order=order)
 
     def permute(self, *dims: Any) -> "PassedTensor":
         order = _sizes(dims)
-        shape = None if self._shape is None else [self._shape[one] for one in order]
-        return self._viewed("permute", *order, shape=shape)
+        return self._reordered("permute", *order, order=None if self._shape is None else order)
 
     def squeeze(self, dim: int | None = None) -> "PassedTensor":
-        shape = None
         if self._shape is not None:
             at = None if dim is None else dim % max(self.ndim, 1)
-            shape = [one for i, one in enumerate(self._shape) if one != 1 or at not in (None, i)]
-        return self._viewed("squeeze", *(() if dim is None else (dim,)), shape=shape)
+            kept = [i for i, one in enumerate(self._shape) if one != 1 or at not in (None, i)]
+            return self._reordered("squeeze", *(() if dim is None else (dim,)), order=kept)
+        return self._viewed("squeeze", *(() if dim is None else (dim,)))
 
     def unsqueeze(self, dim: int) -> "PassedTensor":
         shape = None
         if self._shape is not None:
             at = dim if dim >= 0 else dim + self.ndim + 1
             shape = [*self._shape[:at], 1, *self._shape[at:]]
-        return self._viewed("unsqueeze", dim, shape=shape)
+        made = self._viewed("unsqueeze", dim, shape=shape)
+        if shape is not None and self._strides is not None and self._strides is not _UNKNOWN:
+            # Of one element, so that it does not count.
+            made._strides = [*self._strides[:at], 1, *self._strides[at:]]
+        return made
 
-    def contiguous(self, *_: Any, **__: Any) -> "PassedTensor":
+    def contiguous(self, memory_format: Any = CONTIGUOUS) -> "PassedTensor":
+        if memory_format in CHANNELS_LAST:
+            if not self.is_contiguous(memory_format):
+                refuse_another_layout(memory_format)
+            return self
         return (
             PassedTensor(self._shape, self._dtype, script().add("contiguous", self.ref()))
             if self._ref is not None
@@ -263,6 +310,8 @@ class PassedTensor:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> "PassedTensor":
+        if kwargs.get("memory_format") in CHANNELS_LAST:
+            self.contiguous(kwargs["memory_format"])
         for one in (*args, *kwargs.values()):
             if isinstance(one, ElementType) and one is not self.dtype:
                 operator_called("to")
@@ -390,7 +439,8 @@ def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
 def allocated(fill: float | None) -> Any:
     """`torch.empty`, `zeros`, `ones`."""
 
-    def make(*sizes: Any, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
+    def make(*sizes: Any, dtype: ElementType | None = None, memory_format: Any = None, **_: Any) -> PassedTensor:
+        refuse_another_layout(memory_format)
         made = PassedTensor(_sizes(sizes), dtype or DTYPES["float32"], None, fill)
         made._allocated = True
         return made
@@ -401,7 +451,10 @@ def allocated(fill: float | None) -> Any:
 def allocated_like(fill: float | None) -> Any:
     """`torch.empty_like` and such."""
 
-    def make(like: PassedTensor, dtype: ElementType | None = None, **_: Any) -> PassedTensor:
+    def make(
+        like: PassedTensor, dtype: ElementType | None = None, memory_format: Any = None, **_: Any
+    ) -> PassedTensor:
+        refuse_another_layout(memory_format)
         return allocated(fill)(like.shape, dtype=dtype or like.dtype)  # type: ignore[no-any-return]
 
     return make

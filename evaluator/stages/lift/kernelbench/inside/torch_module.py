@@ -2,10 +2,11 @@
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from evaluator.backends.model_binding import BY_NAME_ALONE
-from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
+from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of, tensor_type
+from evaluator.stages.lift.kernelbench.inside.memory_formats import CHANNELS_LAST, CONTIGUOUS
 from evaluator.stages.lift.kernelbench.inside.tables import tables_of
 from evaluator.stages.lift.kernelbench.inside.tensors import (
     CURRENT,
@@ -42,6 +43,10 @@ class Refusing:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings such as `torch.backends.cuda.matmul.allow_tf32` change nothing here."""
+
+
+VERSION: Final = "2.9.0"
+"""What `torch.__version__` says: as `triton.inside.stand_in_torch` does."""
 
 
 class HeldParameter(PassedTensor):
@@ -165,7 +170,7 @@ def install_torch() -> None:
     aliases = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32"}
     vars(torch).update({name: DTYPES[one] for name, one in aliases.items()})
     vars(torch).update(
-        Tensor=PassedTensor,
+        __version__=VERSION,
         Size=tuple,
         device=NamedDevice,
         empty=allocated(None),
@@ -184,10 +189,13 @@ def install_torch() -> None:
         set_default_dtype=_quiet,
         set_float32_matmul_precision=_quiet,
         is_tensor=lambda one: isinstance(one, PassedTensor),
-        contiguous_format="contiguous",
+        contiguous_format=CONTIGUOUS,
+        preserve_format="preserve",
+        **{name: name for name in CHANNELS_LAST},
     )
     vars(torch).update(tables_of(drawn_tensor, operator_called, lambda: bool(CURRENT)))
     form = TensorForm(PassedTensor, HeldParameter, drawn_tensor, allocated(0.0), allocated(1.0), operator_called)
+    vars(torch)["Tensor"] = tensor_type(form)
     nn = _module("torch.nn", layers_of(form))
     functional = _module("torch.nn.functional", {})
     init = _module("torch.nn.init", {})

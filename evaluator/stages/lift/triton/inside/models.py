@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from evaluator.backends.model_binding import BY_NAME_ALONE
-from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of
+from evaluator.stages.lift.kernelbench.inside.layers import ForwardFunction, TensorForm, layers_of, tensor_type
 from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state
 from evaluator.stages.lift.kernelbench.inside.tables import tables_of
 from evaluator.stages.lift.kernelbench.inside.tensors import RANDOM
@@ -96,6 +96,7 @@ def add_modules(torch: ModuleType, memory: RecordedMemory) -> None:
 
     vars(torch).update(tables_of(drawn, refuse, lambda: not _MAKING))
     form = TensorForm(StandInTensor, _parameter, drawn, torch.zeros, torch.ones, refuse)
+    vars(torch)["Tensor"] = tensor_type(form)
     nn = module("torch.nn", layers_of(form))
     init = module("torch.nn.init", {})
     vars(init)["__getattr__"] = lambda name: lambda tensor, *_, **__: tensor

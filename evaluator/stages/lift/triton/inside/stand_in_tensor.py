@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
+from evaluator.stages.lift.kernelbench.inside.memory_formats import CHANNELS_LAST, CONTIGUOUS, is_stored_so
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError, RecordedMemory
 
-CONTIGUOUS: Final = "contiguous"
 """`torch.contiguous_format`."""
 
 
@@ -126,8 +126,7 @@ class StandInTensor:
         return self.dtype.is_floating_point
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        pairs = zip(self.shape, self._strides, packed_strides(self.shape), strict=True)
-        return self.numel() == 0 or all(extent == 1 or one == other for extent, one, other in pairs)
+        return is_stored_so(self.shape, self._strides, memory_format)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -285,7 +284,7 @@ class StandInTensor:
         """There is one stream."""
 
     def contiguous(self, memory_format: Any = None) -> "StandInTensor":
-        if self.is_contiguous():
+        if self.is_contiguous(memory_format):
             return self
         if memory_format not in (None, CONTIGUOUS):
             raise NotRecordedError(f"Tensor.contiguous() with memory_format {memory_format!r}")
@@ -294,6 +293,8 @@ class StandInTensor:
 
     def to(self, *wanted: Any, **named: Any) -> "StandInTensor":
         to = self.dtype
+        if (stored := named.pop("memory_format", None)) in CHANNELS_LAST:
+            self.contiguous(stored)
         for one in (*wanted, *named.values()):
             kind = one.dtype if isinstance(one, StandInTensor) else one
             if isinstance(kind, dtype):
