@@ -122,7 +122,7 @@ def _survey(folder: Path, pattern: str, as_json: bool, starter: bool) -> int:
     from evaluator.cli.screen import Screen
     from evaluator.errors import UsageError
     from evaluator.foreign.loading import SurveyedFile
-    from evaluator.foreign.remedies import remedy_for
+    from evaluator.foreign.reference import remedy_for
     from evaluator.foreign.sources import definitions_in, trace_text
     from evaluator.pipeline.toolbox import Toolbox
     from evaluator.report.terminal import printable, problem_card

@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from common.contract import CONTRACT_VERSION, ProblemFace, is_foreign_problem
 from evaluator import __version__
 from evaluator.errors import StorageError
-from evaluator.foreign.remedies import remedy_for
+from evaluator.foreign.reference import remedy_for
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.service.api import docs_page, metrics, routes
 from evaluator.service.api import schemas as documents

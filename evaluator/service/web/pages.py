@@ -21,7 +21,7 @@ from pydantic import StringConstraints
 
 from common.contract import ProblemFace, is_foreign_problem
 from evaluator.errors import UnknownProblemError, UsageError
-from evaluator.foreign.remedies import remedy_for
+from evaluator.foreign.reference import remedy_for
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.html import article, listing, look
 from evaluator.report.terminal import TIERS

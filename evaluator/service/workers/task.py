@@ -16,8 +16,7 @@ from common.contract import Phase, Status, Submission, Verdict, is_foreign_probl
 from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.errors import GpuError, InfrastructureError, InternalError, Ruling, StorageError, UsageError
 from evaluator.foreign.loading import foreign_problem
-from evaluator.foreign.reference import ReferenceRefusedError
-from evaluator.foreign.remedies import remedy_for
+from evaluator.foreign.reference import ReferenceRefusedError, remedy_for
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.progress import Progress, ProgressCallback

@@ -9,7 +9,7 @@ CHANNELS_LAST: Final = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2
 """The order in which the dimensions lie in memory, the slowest first."""
 
 
-def strides_of(shape: Sequence[int]) -> list[int]:
+def dense_strides(shape: Sequence[int]) -> list[int]:
     """In elements, of what is stored as its shape says; as PyTorch has them, of empty ones too."""
     return [*itertools.accumulate((max(one, 1) for one in shape[:0:-1]), lambda a, b: a * b, initial=1)][::-1][
         : len(shape)
@@ -21,6 +21,6 @@ def is_stored_so(shape: Sequence[int], strides: Sequence[int], memory_format: An
     order = CHANNELS_LAST.get(memory_format, tuple(range(len(shape))))
     if len(order) != len(shape):
         return False
-    dense = strides_of([shape[one] for one in order])
+    dense = dense_strides([shape[one] for one in order])
     pairs = zip(order, dense, strict=True)
     return 0 in shape or all(shape[one] == 1 or strides[one] == wanted for one, wanted in pairs)

@@ -10,8 +10,8 @@ from evaluator.backends.model_binding import BY_NAME_ALONE
 from evaluator.stages.lift.kernelbench.inside.memory_formats import (
     CHANNELS_LAST,
     CONTIGUOUS,
+    dense_strides,
     is_stored_so,
-    strides_of,
 )
 from evaluator.stages.lift.kernelbench.inside.tables import ALIKE
 
@@ -206,7 +206,7 @@ class PassedTensor:
 
     def stride(self, dim: int | None = None) -> Any:
         self._known()
-        strides = tuple(strides_of(self.shape) if self._strides is None else self._strides)
+        strides = tuple(dense_strides(self.shape) if self._strides is None else self._strides)
         return strides if dim is None else strides[dim]
 
     def get_device(self) -> int:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evaluator.stages.lift.kernelbench.inside import tensors
-from evaluator.stages.lift.kernelbench.inside.memory_formats import is_stored_so, strides_of
+from evaluator.stages.lift.kernelbench.inside.memory_formats import dense_strides, is_stored_so
 
 FORMATS = {
     "contiguous": torch.contiguous_format,
@@ -39,7 +39,7 @@ def passed() -> Iterator[tensors.PassedTensor]:
 )
 def test_a_format_is_recognised_in_every_order_of_the_dimensions(shape: tuple[int, ...]) -> None:
     whole = torch.empty(shape)
-    assert strides_of(shape) == list(whole.stride())
+    assert dense_strides(shape) == list(whole.stride())
     for order in itertools.permutations(range(len(shape))):
         view = whole.permute(order)
         for name, memory_format in FORMATS.items():
