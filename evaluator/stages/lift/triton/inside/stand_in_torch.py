@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, NoReturn
 
+from evaluator.stages.lift.kernelbench.inside.memory_formats import CONTIGUOUS
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
-from evaluator.stages.lift.triton.inside.stand_in_tensor import CONTIGUOUS, Size, StandInTensor, device
+from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTensor, device
 from evaluator.stages.lift.triton.inside.streams import streams_on
 
 VERSION: Final = "2.9.0"

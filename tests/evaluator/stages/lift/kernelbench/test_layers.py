@@ -35,12 +35,12 @@ def test_what_a_layer_was_made_with_is_known_or_refused_by_its_name(nn: dict[str
 
 
 def test_a_module_is_made_before_it_holds_or_is_called(nn: dict[str, Any]) -> None:
-    class Unmade(nn["Module"]):  # type: ignore[misc]
+    class Unmade(nn["Module"]):
         def __init__(self, holds: bool) -> None:
             if holds:
                 self.linear = nn["Linear"](2, 3)
 
-    class Made(nn["Module"]):  # type: ignore[misc]
+    class Made(nn["Module"]):
         def __init__(self) -> None:
             super().__init__()
             self.layers = nn["Sequential"](nn["Linear"](2, 3), nn["ReLU"]())
