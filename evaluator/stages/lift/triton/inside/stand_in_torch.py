@@ -14,6 +14,8 @@ from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTen
 from evaluator.stages.lift.triton.inside.streams import streams_on
 
 VERSION: Final = "2.9.0"
+_SHARED_BYTES: Final = 48 << 10
+"""Of a block that has not asked for more, on every GPU."""
 
 
 def module_of(name: str) -> ModuleType:
@@ -153,9 +155,14 @@ def _settings() -> SimpleNamespace:
     )
 
 
+class _Properties(SimpleNamespace):
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotRecordedError(f"torch.cuda.get_device_properties().{name}")
+
+
 def _cuda(memory: RecordedMemory, name: str, capability: tuple[int, int], facts: dict[str, int]) -> ModuleType:
     cuda = module_of("torch.cuda")
-    properties = SimpleNamespace(
+    properties = _Properties(
         name=name,
         major=capability[0],
         minor=capability[1],
@@ -165,6 +172,7 @@ def _cuda(memory: RecordedMemory, name: str, capability: tuple[int, int], facts:
         L2_cache_size=facts["l2_cache_size"],
         regs_per_multiprocessor=facts["max_num_regs"],
         max_threads_per_multi_processor=facts["max_threads"],
+        shared_memory_per_block=_SHARED_BYTES,
         shared_memory_per_block_optin=facts["max_shared_mem"],
     )
 
