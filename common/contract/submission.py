@@ -111,7 +111,8 @@ class Settings(Request):
     max_launches: int = Field(default=200, ge=10, le=200)
     """Most timed launches of the submission; fewer are made where the interval is narrow before."""
     timing_precision: float = Field(default=0.01, ge=0.001, le=0.1)
-    """Launches end when the speedup is known to this share of it (half of its 95 % interval)."""
+    """Launches end when the speedup is known to this share of it (half of its 95 % interval); one below 0.1, to this
+    share of 0.1, and to a tenth at least."""
     reward_precision: float | None = Field(default=None, ge=0.001, le=0.5)
     """Launches end as well when the reward is known to this (half of its 95 % interval, as far as the speedup makes
     it): much sooner for what is far slower than the baseline. Null heeds `timing_precision` alone."""

@@ -285,8 +285,8 @@ def _notes(
     least = min(len(measurement.event_us), len(measurement.baseline_us))
     if least < MIN_LAUNCHES:
         found.append(
-            f"Only {least} launches were made, because they take long, the time was up or the reward is known well "
-            "enough: the interval is at least the whole range of the samples."
+            f"Only {least} launches were made, because they take long, the time was up, or the speedup or the reward "
+            "is known well enough: the interval is at least the whole range of the samples."
         )
     for name, samples in (("submission", measurement.event_us), ("baseline", measurement.baseline_us)):
         if drift := _drift(samples):

@@ -23,6 +23,13 @@ FEWEST_LAUNCHES: Final = 6
 _SECONDS_US: Final = 1e6
 """A launch that takes so long holds the GPU for what a thousand evaluations a minute have; its own noise is small
 beside it. Each of them is verified."""
+_SLOW: Final = 0.05
+"""A speedup below which a kernel is clearly slow, and needs no more than six launches."""
+_SLOW_FROM: Final = 0.1
+_SLOW_PRECISION: Final = 0.1
+"""From which speedup down, and how far, a speedup is less precise: as exact as that of a kernel with `_SLOW_FROM`, in
+units of the baseline's speed. A hundredth of 0.005 is nothing that anybody goes by; a tenth tells a kernel from its
+next version."""
 _LITTLE: Final = 0.05
 """Reward that is not worth a forgery: launches are verified in secret, every third or fourth of the first
 ones, so that six show a forger more seldom than ten."""
@@ -37,7 +44,8 @@ class StoppingRule:
     most: int = MAX_LAUNCHES
     """Launches after which it ends in any case."""
     precision: float = 0.01
-    """Of the speedup, as a share of it: half of its 95 % interval."""
+    """Of the speedup, as a share of it: half of its 95 % interval. Of one below 0.1 it is that share of 0.1, and at
+    most a tenth of the speedup."""
     reward_precision: float | None = None
     """Of the reward, in its own units: half of its 95 % interval, as far as that comes from the speedup."""
     reward: RewardName = RewardName.WEIGHTED
@@ -64,14 +72,21 @@ class StoppingRule:
             return True
         if launches >= FEWEST_LAUNCHES and float(np.median(event_us)) >= _SECONDS_US:
             return True
-        if launches < FEWEST_LAUNCHES or (launches < MIN_LAUNCHES and self.reward_precision is None):
+        if launches < FEWEST_LAUNCHES:
             return False
         width = math.hypot(_half_width(event_us), _half_width(baseline_us))
-        if launches >= MIN_LAUNCHES and width <= self.precision:
-            return True
-        if self.reward_precision is None or not math.isfinite(width):
+        if not math.isfinite(width):
             return False
-        return self._reward_known(float(np.median(baseline_us)) / float(np.median(event_us)), width, launches)
+        speedup = float(np.median(baseline_us)) / float(np.median(event_us))
+        slow = speedup * (1 + width) <= _SLOW
+        if (launches >= MIN_LAUNCHES or slow) and width <= self._wanted_width(speedup):
+            return True
+        return self.reward_precision is not None and self._reward_known(speedup, width, launches)
+
+    def _wanted_width(self, speedup: float) -> float:
+        """Half of the interval that is narrow enough, as a share of the speedup."""
+        less = min(self.precision * _SLOW_FROM / speedup, _SLOW_PRECISION) if speedup > 0 else 0.0
+        return max(self.precision, less)
 
     def _reward_known(self, speedup: float, width: float, launches: int) -> bool:
         """Whether both ends of the speedup's interval earn the same, as far as the caller cares."""

@@ -52,6 +52,11 @@ ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 _OTHER_ORDER_S: Final = 2.0
 _ONE_RUN: Final = 0.25
 """Of the time of all runs, which are dozens: what one may take where only time ends it. It holds the whole GPU."""
+_SHORT_RUN_S: Final = 1.0
+_WORK_S: Final = 2e-6
+"""What one run of a small trial may take where only time ends it, and more for each operation or word that the
+problem cannot do without. One thread of a GPU that waits for memory at every step takes 0.6 us a step, while others
+use the GPU too. Where the problem is a file of somebody's, little is known of its work."""
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
 
@@ -80,6 +85,8 @@ class Examination:
         """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
         self.left_s = self.limit_s = settings.run_timeout_s
         self.run_limit_s = self.limit_s * (1.0 if session.counts_instructions else _ONE_RUN)
+        self.trial_limit_s = self.run_limit_s
+        """Of a run of the trial that is under way."""
         self.registers = FreeRegisters(session.free_registers, seed)
         self.weak_memory = WeakMemory(session.shares_memory, seed)
         self.instruction_limit = 0
@@ -144,6 +151,9 @@ class Examination:
         and be there as soon as that was looked at.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
+        if self.problem.naive is not None and not self.session.counts_instructions and not sized_plan.host_call:
+            short_s = _SHORT_RUN_S + _WORK_S * work_at(self.problem, trial.sizes)
+            self.trial_limit_s = min(self.run_limit_s, short_s)
         inputs = self.inputs = self.contents.inputs(trial, following[0] if following else None)
         begins = self.order.begin(trial, sized_plan, following)
         ruling = self._examine(trial, sized_plan, inputs, *begins)
@@ -339,7 +349,7 @@ class Examination:
         if self.left_s <= 0:
             return RunOutcome({}, _OUT_OF_TIME)
         buffers = sized_plan.buffers_with(inputs)
-        own_s = min(_OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s, self.run_limit_s)
+        own_s = min(_OTHER_ORDER_S if backwards or schedule or weak_memory else self.limit_s, self.trial_limit_s)
         wanted = partial(self.contents.wanted, wanted_by, sized_plan, inputs) if wanted_by else None
         run = PlanRun(
             buffers,

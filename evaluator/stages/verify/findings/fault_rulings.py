@@ -79,6 +79,6 @@ def bounds_hint(fault: Fault, known: Set[str], temporaries: Set[str]) -> str | N
 def ruling_on(fault: Fault, place: str, source_lines: int, limit_s: float) -> Ruling:
     """What a fault at `place` (`n=1000`) means; `limit_s` is what all runs may take."""
     status = _FAULT_STATUS.get(fault.kind, Status.RUNTIME_ERROR)
-    limit = f" (limit {limit_s:g} s)" if fault.kind == "watchdog" else ""
+    limit = f" (all runs together may take {limit_s:g} s)" if fault.kind == "watchdog" else ""
     message = f"At {place}: {sentence(fault, source_lines)}{limit}."
     return Ruling(status, Phase.VERIFY, message, _FAULT_HINTS.get(fault.kind))

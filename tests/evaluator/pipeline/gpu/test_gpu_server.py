@@ -199,7 +199,7 @@ def test_what_is_wrong_is_found_and_the_next_job_is_right(referee, deed, status,
 def test_one_run_without_an_end_takes_a_part_of_the_time_of_all_runs(referee):
     settings = Settings(verification="quick", sizes={"n": 3000}, run_timeout_s=4)
     ruling = judged(referee, "hang", settings=settings).verified.ruling
-    assert "after 1 s (limit 4 s)" in ruling.message
+    assert "after 1 s (all runs together may take 4 s)" in ruling.message
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ from evaluator.stages.host.torch_package import find_torch
 from evaluator.stages.host.written_functions import call_of_extension
 from evaluator.stages.lift.binding import LiftRefusedError
 
+_PLAIN = "at::Tensor a, at::Tensor b, double c"
+_NAMED = (("t", "y"), ("t", "x"), ("f", "alpha"))
+
 
 def module(parameters, bound="&forward", body="forward"):
     return (
@@ -34,6 +37,8 @@ def module(parameters, bound="&forward", body="forward"):
         ("relu", module("torch::Tensor x", "torch::wrap_pybind_function(own)", "own"), (("t", "x"),)),
         ("saxpy", module("at::Tensor x, at::Tensor y, double alpha"), (("t", "x"), ("t", "y"), ("f", "alpha"))),
         ("relu", module("torch::Tensor x, c10::optional<torch::Tensor> other"), (("t", "x"),)),
+        ("saxpy", module(_PLAIN, '&own, py::arg("y").noconvert(), py::arg("x"), py::arg("alpha")', "own"), _NAMED),
+        ("saxpy", module(_PLAIN, '&own, "y"_a, "x"_a, "alpha"_a = 2.0', "own"), _NAMED),
     ],
 )
 def test_a_function_is_bound_from_its_text_as_a_recording_binds_it(problem, source, arguments):

@@ -46,13 +46,32 @@ def test_the_settings_of_an_evaluation_are_the_rule():
 def test_a_slow_kernel_ends_early_where_the_reward_is_what_is_asked_for():
     by_reward = StoppingRule(reward_precision=0.01)
     assert launches_of(by_reward, 0.05, 0.05)[0] == FEWEST_LAUNCHES
-    assert launches_of(StoppingRule(), 0.05, 0.05)[0] > 100
     # What may earn much is launched ten times in any case, however quiet it is.
     assert launches_of(by_reward, 1.5, 0.0001)[0] == MIN_LAUNCHES
     fast, slow = launches_of(by_reward, 3.0, 0.05)[0], launches_of(by_reward, 0.3, 0.05)[0]
     assert MIN_LAUNCHES <= slow < fast
     # Beyond twice the target no speed earns more.
     assert launches_of(by_reward, 40.0, 0.05)[0] == MIN_LAUNCHES
+
+
+def test_a_slow_kernel_is_measured_as_exactly_as_its_share_of_the_baselines_speed_is_worth():
+    noise = 0.05
+    counts = [launches_of(StoppingRule(), speedup, noise)[0] for speedup in (0.2, 0.08, 0.06, 0.03, 0.001)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > 100
+    assert counts[-1] == FEWEST_LAUNCHES
+    # Who wants to know more of slow kernels asks for more.
+    assert launches_of(StoppingRule(precision=0.001), 0.03, noise)[0] == MAX_LAUNCHES
+    assert launches_of(StoppingRule(), 0.04, 0.0001)[0] == FEWEST_LAUNCHES
+    assert launches_of(StoppingRule(), 0.06, 0.0001)[0] == MIN_LAUNCHES
+
+
+def test_a_slow_speedup_is_known_to_a_tenth_nineteen_times_in_twenty():
+    within = 0
+    for seed in range(200):
+        _, event, baseline = launches_of(StoppingRule(), 0.01, 0.08, seed)
+        within += abs(float(np.median(baseline) / np.median(event)) / 0.01 - 1) <= 0.1
+    assert within >= 0.9 * 200
 
 
 def test_launches_that_take_seconds_end_after_six():
