@@ -23,7 +23,6 @@ from evaluator.stages.lift.dialects import (
     is_extension,
     is_triton,
     is_triton_solution,
-    registers_operators,
 )
 from evaluator.stages.screen.cleaning import clean
 from evaluator.stages.screen.python_text import screen_python
@@ -133,7 +132,9 @@ def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> "HostCode | Ru
 
     submitted = screened.submitted
     try:
-        return Solution(screened.source, submitted.problem, submitted.settings, toolbox.sandbox).host_code()
+        return Solution(
+            screened.source, submitted.problem, submitted.settings, toolbox.sandbox, submitted.arch
+        ).host_code()
     except LiftRefusedError as refusal:
         return refusal.ruling
     except HeaderNotCoveredError as header:
@@ -190,14 +191,6 @@ def _extension_code(source: str, problem: Problem) -> "HostCode | Ruling":
             "There is no PYBIND11_MODULE in the source, from which the dialect torch-extension learns what to call.",
             f"Write `{expected_function(problem)}` and "
             'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }.',
-        )
-    if registers_operators(source):
-        return Ruling(
-            Status.UNSUPPORTED,
-            Phase.LIFT,
-            "The extension registers operators of PyTorch's (TORCH_LIBRARY), which cannot be recorded.",
-            'Bind the function in the place of that: PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", '
-            "&forward); }. It was not judged, so there is no reward.",
         )
     try:
         return code_of_extension(source)

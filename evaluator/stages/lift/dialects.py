@@ -87,14 +87,6 @@ def is_extension(source: str) -> bool:
     return _MODULE.search(SourceText.read(source).code) is not None
 
 
-_OPERATORS: Final = re.compile(r"\bTORCH_LIBRARY(?:_\w+)?\s*\(")
-
-
-def registers_operators(source: str) -> bool:
-    """Whether a text of C++ registers operators with PyTorch's dispatcher."""
-    return "TORCH_LIBRARY" in source and _OPERATORS.search(SourceText.read(source).code) is not None
-
-
 _SOLUTION: Final = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
 _TRITON_IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
 _TRITON_KERNEL: Final = re.compile(

@@ -30,7 +30,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
     unset_variable,
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
-from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
+from evaluator.stages.verify.instruction_limit import instruction_limit, time_limit_s, times_naive
 from evaluator.stages.verify.trial_contents import NextTrial, RunOrder, TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
@@ -52,11 +52,6 @@ ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 _OTHER_ORDER_S: Final = 2.0
 _ONE_RUN: Final = 0.25
 """Of the time of all runs, which are dozens: what one may take where only time ends it. It holds the whole GPU."""
-_SHORT_RUN_S: Final = 1.0
-_WORK_S: Final = 2e-6
-"""What one run of a small trial may take where only time ends it, and more for each operation or word that the
-problem cannot do without. One thread of a GPU that waits for memory at every step takes 0.6 us a step, while others
-use the GPU too. Where the problem is a file of somebody's, little is known of its work."""
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
 
@@ -152,8 +147,7 @@ class Examination:
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
         if self.problem.naive is not None and not self.session.counts_instructions and not sized_plan.host_call:
-            short_s = _SHORT_RUN_S + _WORK_S * work_at(self.problem, trial.sizes)
-            self.trial_limit_s = min(self.run_limit_s, short_s)
+            self.trial_limit_s = min(self.run_limit_s, time_limit_s(self.problem, trial.sizes))
         inputs = self.inputs = self.contents.inputs(trial, following[0] if following else None)
         begins = self.order.begin(trial, sized_plan, following)
         ruling = self._examine(trial, sized_plan, inputs, *begins)

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, Final, NoReturn
+
+from evaluator.stages.lift.kernelbench.inside.plain_layers import MADE_WITH, attributes_of
 
 
 @dataclass(frozen=True)
@@ -11,8 +13,8 @@ class TensorForm:
     """What tensors are in a recording."""
 
     tensor: type
-    parameter: Callable[[Any], Any]
-    """`torch.nn.Parameter`."""
+    parameter: Any
+    """`torch.nn.Parameter`: a class."""
     drawn: Callable[..., Any]
     """`torch.randn`."""
     zeros: Callable[..., Any]
@@ -21,35 +23,24 @@ class TensorForm:
     """For an operator, by its name."""
 
 
+_OTHER_METHODS: Final = (
+    *("cpu", "xpu", "to_empty", "register_module", "set_submodule", "get_extra_state", "set_extra_state"),
+    *("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"),
+    *(
+        "_get_name",
+        "_parameters",
+        "_buffers",
+        "_modules",
+        "_apply",
+        "_load_from_state_dict",
+        "_save_to_state_dict",
+        "_version",
+    ),
+)
+"""Of `torch.nn.Module`, which nothing stands for."""
+
 FORM: list[TensorForm] = []
 """Of this process: one."""
-
-
-_UNHELD: Final = frozenset(
-    (
-        "_buffers",
-        "_get_name",
-        "_modules",
-        "_parameters",
-        "buffers",
-        "compile",
-        "cpu",
-        "get_buffer",
-        "get_parameter",
-        "get_submodule",
-        "load_state_dict",
-        "named_buffers",
-        "register_backward_hook",
-        "register_forward_hook",
-        "register_forward_pre_hook",
-        "register_full_backward_hook",
-        "share_memory",
-        "state_dict",
-        "to_empty",
-        "type",
-    )
-)
-"""Methods of `torch.nn.Module` for which nothing stands here: that is said, and is no fault of the submission."""
 
 
 def _parameter(data: Any) -> Any:
@@ -72,14 +63,9 @@ class HoldingModule:
             raise AttributeError("cannot assign module before Module.__init__() call")
         object.__setattr__(self, name, value)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _UNHELD:
-            FORM[0].refuse(f"torch.nn.Module.{name}")
-        if type(self).__module__ == __name__ and not name.startswith(
-            "_"
-        ):  # one of ours, which has less than PyTorch's
-            FORM[0].refuse(f"torch.nn.{type(self).__name__}.{name}")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    def _held(self) -> dict[str, Any]:
+        """What was set on it, in order."""
+        return {name: one for name, one in vars(self).items() if name != "training"}
 
     def register_parameter(self, name: str, value: Any) -> None:
         setattr(self, name, value)
@@ -90,8 +76,6 @@ class HoldingModule:
     def add_module(self, name: str, module: Any) -> None:
         setattr(self, name, module)
 
-    register_module = add_module
-
     def named_children(self) -> Iterator[tuple[str, "HoldingModule"]]:
         for name, value in vars(self).items():
             if isinstance(value, HoldingModule):
@@ -99,15 +83,6 @@ class HoldingModule:
 
     def children(self) -> Iterator["HoldingModule"]:
         return (one for _, one in self.named_children())
-
-    def named_modules(self, *_: Any, prefix: str = "", **__: Any) -> Iterator[tuple[str, "HoldingModule"]]:
-        """It, and all below it."""
-        yield prefix, self
-        for name, child in self.named_children():
-            yield from child.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
-
-    def modules(self) -> Iterator["HoldingModule"]:
-        return (one for _, one in self.named_modules())
 
     def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, Any]]:
         """Parameters and buffers, in the order in which they were set."""
@@ -121,14 +96,65 @@ class HoldingModule:
     def parameters(self) -> Iterator[Any]:
         return (one for _, one in self.named_parameters())
 
+    def named_buffers(self, *_: Any, **__: Any) -> Iterator[tuple[str, Any]]:
+        """Tensors that are no parameters."""
+        return ((name, one) for name, one in self.named_parameters() if not isinstance(one, FORM[0].parameter))
+
+    def buffers(self, *_: Any, **__: Any) -> Iterator[Any]:
+        return (one for _, one in self.named_buffers())
+
+    def named_modules(self, memo: Any = None, prefix: str = "", *_: Any, **__: Any) -> Iterator[tuple[str, Any]]:
+        """Itself and all below it, each with its path."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator["HoldingModule"]:
+        return (one for _, one in self.named_modules())
+
+    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return dict(self.named_parameters())
+
+    def load_state_dict(self, state: Mapping[str, Any], *_: Any, **__: Any) -> None:
+        """What parameters hold is the problem's, whatever is loaded."""
+
+    def get_submodule(self, target: str) -> Any:
+        return dict(self.named_modules())[target]
+
+    def get_parameter(self, target: str) -> Any:
+        return dict(self.named_parameters())[target]
+
+    get_buffer = get_parameter
+
     def apply(self, function: Callable[["HoldingModule"], Any]) -> "HoldingModule":
+        return self
+
+    def train(self, mode: bool = True) -> "HoldingModule":
+        for one in self.modules():
+            one.training = mode
+        return self
+
+    def eval(self) -> "HoldingModule":
+        return self.train(False)
+
+    def to(self, *_: Any, memory_format: Any = None, **__: Any) -> "HoldingModule":
+        if "channels_last" in str(memory_format) and any(len(one.shape) > 3 for one in self.parameters()):
+            FORM[0].refuse("Module.to with a memory format")
         return self
 
     def _itself(self, *_: Any, **__: Any) -> "HoldingModule":
         return self
 
-    to = cuda = eval = train = requires_grad_ = float = reset_parameters = zero_grad = _itself
+    cuda = requires_grad_ = float = reset_parameters = share_memory = zero_grad = compile = type = _itself
     half = bfloat16 = double = _itself  # a parameter has the type of the input that it is
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OTHER_METHODS:
+            FORM[0].refuse(f"Module.{name}")
+        # One of ours, which has less than PyTorch's.
+        if type(self).__module__ == __name__ and not name.startswith("_"):
+            FORM[0].refuse(f"torch.nn.{type(self).__name__}.{name}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not hasattr(self, "_is_made"):
@@ -151,13 +177,13 @@ class _Sequence(HoldingModule):
         return self
 
     def __len__(self) -> int:
-        return len(vars(self))
+        return len(self._held())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(vars(self).values())
+        return iter(self._held().values())
 
     def __getitem__(self, at: int) -> Any:
-        return list(vars(self).values())[at]
+        return list(self._held().values())[at]
 
 
 class Sequential(_Sequence):
@@ -171,6 +197,47 @@ class Sequential(_Sequence):
 
 class ModuleList(_Sequence):
     """`torch.nn.ModuleList`, and of parameters."""
+
+    def extend(self, several: Any) -> Any:
+        for one in several:
+            self.append(one)
+        return self
+
+
+class ModuleDict(HoldingModule):
+    """`torch.nn.ModuleDict`, and of parameters."""
+
+    def __init__(self, held: Any = None) -> None:
+        super().__init__()
+        self.update(held or {})
+
+    def update(self, held: Any) -> None:
+        for name, one in held.items() if isinstance(held, Mapping | ModuleDict) else held:
+            setattr(self, name, one)
+
+    def __setitem__(self, name: str, one: Any) -> None:
+        setattr(self, name, one)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._held()[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._held()
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held())
+
+    def keys(self) -> Any:
+        return self._held().keys()
+
+    def values(self) -> Any:
+        return self._held().values()
+
+    def items(self) -> Any:
+        return self._held().items()
 
 
 class Identity(HoldingModule):
@@ -270,6 +337,26 @@ class GroupNorm(_Norm):
         self.num_groups, self.num_channels = num_groups, num_channels
 
 
+class RMSNorm(HoldingModule):
+    """`torch.nn.RMSNorm`."""
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, **_: Any
+    ) -> None:
+        super().__init__()
+        self.normalized_shape, self.eps = _tuple(normalized_shape, 1), eps
+        self.weight = _parameter(FORM[0].ones(self.normalized_shape)) if elementwise_affine else None
+
+
+class PReLU(HoldingModule):
+    """`torch.nn.PReLU`."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, **_: Any) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = _parameter(FORM[0].ones(num_parameters))
+
+
 class Embedding(HoldingModule):
     """`torch.nn.Embedding`."""
 
@@ -282,12 +369,9 @@ class Embedding(HoldingModule):
 class _Plain(HoldingModule):
     """A module without parameters, which computes."""
 
-    takes: ClassVar[Mapping[str, Any]] = {}
-    """What it is made with, in order, and the defaults."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        for name, value in {**self.takes, **dict(zip(self.takes, args, strict=False)), **kwargs}.items():
+        for name, value in attributes_of(type(self).__name__, args, kwargs).items():
             setattr(self, name, value)
 
 
@@ -308,84 +392,6 @@ class _Context:
 
 
 _DIMS: Final = (1, 2, 3)
-_TAKES: Final[dict[str, dict[str, Any]]] = {
-    "Dropout": {"p": 0.5, "inplace": False},
-    "ReLU": {"inplace": False},
-    "LeakyReLU": {"negative_slope": 0.01, "inplace": False},
-    "ELU": {"alpha": 1.0, "inplace": False},
-    "GELU": {"approximate": "none"},
-    "Softmax": {"dim": None},
-    "LogSoftmax": {"dim": None},
-    "Softplus": {"beta": 1.0, "threshold": 20.0},
-    "Hardtanh": {"min_val": -1.0, "max_val": 1.0},
-    "Flatten": {"start_dim": 1, "end_dim": -1},
-}
-"""Of the most frequent ones; what another has without a name is refused where it is asked for."""
-_PLAIN: Final = [
-    "ReLU",
-    "ReLU6",
-    "LeakyReLU",
-    "ELU",
-    "SELU",
-    "CELU",
-    "GELU",
-    "SiLU",
-    "Mish",
-    "Sigmoid",
-    "Tanh",
-    "Softmax",
-    "LogSoftmax",
-    "Softplus",
-    "Softsign",
-    "Hardtanh",
-    "Hardsigmoid",
-    "Hardswish",
-    "Dropout",
-    "Dropout2d",
-    "Flatten",
-    "Unflatten",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "Upsample",
-    "MSELoss",
-    "CrossEntropyLoss",
-    "L1Loss",
-    "SmoothL1Loss",
-    "HingeEmbeddingLoss",
-    "TripletMarginLoss",
-    "KLDivLoss",
-    "PixelShuffle",
-    "ZeroPad2d",
-]
-
-
-def tensor_type(form: TensorForm) -> type:
-    """`torch.Tensor`: what all tensors are, and what makes one of some sizes, mostly for a parameter."""
-
-    class Tensors(type):
-        def __instancecheck__(cls, one: Any) -> bool:
-            return isinstance(one, form.tensor)
-
-        def __call__(cls, *sizes: Any, **_: Any) -> Any:
-            if not all(isinstance(one, int) for one in sizes):
-                form.refuse("torch.Tensor")
-            return form.drawn(*sizes)
-
-        def __getattr__(cls, name: str) -> Any:
-            return getattr(form.tensor, name)
-
-    return Tensors("Tensor", (), {})
-
-
-def _plain(name: str) -> type[_Plain]:
-    return type(name, (_Plain,), {"takes": _TAKES.get(name, {})})
 
 
 def layers_of(form: TensorForm) -> dict[str, Any]:
@@ -393,8 +399,8 @@ def layers_of(form: TensorForm) -> dict[str, Any]:
     FORM[:] = [form]
     found: dict[str, Any] = {f"Conv{n}d": _convolution(f"Conv{n}d", n, False) for n in _DIMS}
     found |= {f"ConvTranspose{n}d": _convolution(f"ConvTranspose{n}d", n, True) for n in _DIMS}
-    found |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: _plain(name) for name in _PLAIN}
+    found |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: type(name, (_Plain,), {}) for name in MADE_WITH}
     found |= {"Module": HoldingModule, "Parameter": form.parameter, "ParameterList": ModuleList}
-    return found | {
-        one.__name__: one for one in (Sequential, ModuleList, Identity, Linear, LayerNorm, GroupNorm, Embedding)
-    }
+    found |= {"ParameterDict": ModuleDict, "Buffer": lambda data, *_, **__: data}
+    named = (Sequential, ModuleList, ModuleDict, Identity, Linear, LayerNorm, GroupNorm, RMSNorm, PReLU, Embedding)
+    return found | {one.__name__: one for one in named}

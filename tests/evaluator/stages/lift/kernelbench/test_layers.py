@@ -4,14 +4,10 @@ from typing import Any
 
 import pytest
 
-from evaluator.stages.lift.kernelbench.inside.layers import TensorForm, layers_of, tensor_type
-from evaluator.stages.lift.kernelbench.inside.tensors import (
-    PassedTensor,
-    UnrecordableError,
-    allocated,
-    drawn_tensor,
-    operator_called,
-)
+from evaluator.stages.lift.kernelbench.inside.allocation import allocated, drawn_tensor
+from evaluator.stages.lift.kernelbench.inside.layers import TensorForm, layers_of
+from evaluator.stages.lift.kernelbench.inside.script import UnrecordableError, operator_called
+from evaluator.stages.lift.kernelbench.inside.tensors import PassedTensor
 from evaluator.stages.lift.kernelbench.inside.torch_module import HeldParameter
 
 FORM = TensorForm(PassedTensor, HeldParameter, drawn_tensor, allocated(0.0), allocated(1.0), operator_called)
@@ -26,8 +22,8 @@ def test_what_a_layer_was_made_with_is_known_or_refused_by_its_name(nn: dict[str
     assert (nn["LeakyReLU"](0.2).negative_slope, nn["LeakyReLU"]().negative_slope) == (0.2, 0.01)
     assert (nn["Dropout"](p=0.1).p, nn["Softmax"](dim=1).dim) == (0.1, 1)
     for ask in (
-        lambda: nn["MaxPool2d"](2).kernel_size,
-        lambda: nn["Linear"](2, 3).state_dict(),
+        lambda: nn["MaxPool2d"](2).of_nobody,
+        lambda: nn["Linear"](2, 3).register_forward_hook(print),
         lambda: nn["Module"]()._parameters,
     ):
         with pytest.raises(UnrecordableError):
@@ -53,13 +49,3 @@ def test_a_module_is_made_before_it_holds_or_is_called(nn: dict[str, Any]) -> No
     assert [name for name, _ in Made().named_parameters()] == ["layers.0.weight", "layers.0.bias"]
     with pytest.raises(AttributeError):
         Made().of_nobody  # noqa: B018
-
-
-def test_a_tensor_is_made_of_sizes_by_its_type() -> None:
-    tensor = tensor_type(FORM)
-    made = HeldParameter(tensor(3, 4))
-    assert tuple(made.shape) == (3, 4)
-    assert isinstance(made, tensor)
-    assert not isinstance(3, tensor)
-    with pytest.raises(UnrecordableError):
-        tensor([1.0, 2.0])
