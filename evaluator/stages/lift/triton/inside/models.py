@@ -131,10 +131,12 @@ class MadeTensor(StandInTensor):
     def _drawn(self, *_: Any, **__: Any) -> DrawnTensor:
         if not _MAKING:
             raise NotRecordedError("an operator of a parameter or a buffer")
-        del self.__dict__["_address"]
-        self.__class__ = DrawnTensor
-        self._place = None
-        return self
+        made: Any = self
+        del made.__dict__["_address"]
+        made.__class__ = DrawnTensor
+        made._place = None
+        drawn: DrawnTensor = made
+        return drawn
 
     def _another(self, other: Any = None, *_: Any) -> DrawnTensor:
         if not _MAKING or any(_PARAMETER in vars(one) for one in (self, other) if isinstance(one, StandInTensor)):
