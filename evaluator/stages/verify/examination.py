@@ -80,19 +80,16 @@ class Examination:
         """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
         self.left_s = self.limit_s = settings.run_timeout_s
         self.run_limit_s = self.limit_s * (1.0 if session.counts_instructions else _ONE_RUN)
-        self.trial_limit_s = self.run_limit_s
-        """Of a run of the trial that is under way."""
         self.registers = FreeRegisters(session.free_registers, seed)
         self.weak_memory = WeakMemory(session.shares_memory, seed)
-        self.instruction_limit = 0
+        self.instruction_limit, self.trial_limit_s = 0, self.run_limit_s
         """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
         self.warnings: dict[str, None] = {}
         self.hazards: dict[HazardWarning, None] = {}
         self.printed = ""
         self.fault: Fault | None = None
-        self.thread_instructions = self.plain_instructions = 0
-        """All, and without those of drawn schedules and weak memory."""
+        self.thread_instructions = self.plain_instructions = 0  # of all runs; but of drawn schedules and weak memory
         self.facts: dict[str, int] = {}
         self.deterministic = True
         self.finished = True  # the last run: memory is as a call leaves it
@@ -101,8 +98,7 @@ class Examination:
         self.order_costs: dict[int, int] = {}
         self.scheduled: dict[str, int] = {}
         """Drawn schedules that were run, by place."""
-        self.schedule: int | None = None
-        """The one that showed something."""
+        self.schedule: int | None = None  # the one that showed something
         self.watching = Watching(seed)
         self.jitter = seed
         self.order = RunOrder(session, self.contents, POISON, seed)
@@ -146,7 +142,7 @@ class Examination:
         and be there as soon as that was looked at.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        if self.problem.naive is not None and not self.session.counts_instructions and not sized_plan.host_call:
+        if not (self.session.counts_instructions or sized_plan.host_call):
             self.trial_limit_s = min(self.run_limit_s, time_limit_s(self.problem, trial.sizes))
         inputs = self.inputs = self.contents.inputs(trial, following[0] if following else None)
         begins = self.order.begin(trial, sized_plan, following)
