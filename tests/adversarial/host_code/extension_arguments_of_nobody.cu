@@ -1,5 +1,5 @@
 // problem: relu
-// attack: calls what stands for PyTorch with arguments that PyTorch's own may take
+// attack: calls what stands for PyTorch's with arguments that it does not take, as PyTorch's own may
 // expect: unsupported
 // because: our headers have fewer overloads
 // message: at::Tensor::to with arguments
@@ -13,7 +13,7 @@ __global__ void relu(const float* x, float* y, int64_t n)
 
 torch::Tensor forward(torch::Tensor x)
 {
-    x = x.to(x.options(), false, false, at::MemoryFormat::Contiguous);
+    x = x.to(x, x.options(), x);
     auto y = torch::empty_like(x);
     relu<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
     return y;
