@@ -156,7 +156,7 @@ def test_a_file_that_is_refused_has_no_starter(run: Callable[..., Result], tmp_p
     ended = run("problems", "--kernelbench", "broken.py", "--starter")
     assert (ended.exit_code, "broken.py:2: it is not Python" in ended.output) == (EXIT_USAGE, True)
     alone = run("problems", "--kernelbench", "broken.py")
-    assert (alone.exit_code, len(alone.stdout.splitlines())) == (EXIT_OTHER, 1)
+    assert (alone.exit_code, len(alone.stdout.splitlines())) == (EXIT_OTHER, 2)
     (tmp_path / "folder").mkdir()
     (tmp_path / "broken.py").rename(tmp_path / "folder" / "broken.py")
     assert "\n1 file: 0 load" in run("problems", "--kernelbench", "folder").stdout
