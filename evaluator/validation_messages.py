@@ -1,10 +1,12 @@
 """What pydantic found wrong with what a caller gave, in plain words."""
 
+import difflib
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from common.contract import Submission
+from common.contract import Reference, Settings, Submission
 from evaluator.errors import WrongArgumentError
 
 _MAX_CHARS = 80
@@ -17,9 +19,31 @@ def in_plain_words(error: ValidationError) -> str:
     for one in error.errors():
         parts = [part if isinstance(part, int) else _short(part) for part in one["loc"] if part not in _NO_PLACES]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
-        found.setdefault(place or "it", []).append(_in_words(dict(one)))
+        found.setdefault(place or "it", []).append(_in_words(dict(one)) + _beside(one["type"], parts))
     said = [f"{place} {' and '.join(dict.fromkeys(words))}" for place, words in list(found.items())[:3]]
     return "; ".join(said) + (f"; and {len(found) - 3} more" if len(found) > 3 else "") + "."
+
+
+def _beside(kind: str, place: Sequence[int | str]) -> str:
+    """What else there is to say of a member of a request: where one that is unknown belongs, or is like another."""
+    *above, name = place or [""]
+    if kind == "string_too_short" and name == "problem":
+        return ", and there is no `reference`: one of the two says what to grade for"
+    inside = above[-1] if above and isinstance(above[-1], str) else ""
+    if kind != "extra_forbidden" or inside not in _FIELDS:
+        return ""
+    if not inside and name in Settings.model_fields:
+        return ", but in `settings`"
+    near = difflib.get_close_matches(str(name), _FIELDS[inside], n=1)
+    return f" (perhaps `{near[0]}` is meant)" if near else ""
+
+
+_FIELDS: Final = {
+    "": list(Submission.model_fields),
+    "settings": list(Settings.model_fields),
+    "reference": list(Reference.model_fields),
+}
+"""Members of a request, by the object that has them."""
 
 
 def checked_submission(given: dict[str, object]) -> Submission:
@@ -40,7 +64,7 @@ _REMEDIES: Final = {
     "dialect": "Leave `dialect` out: then the text says it.",
     "plan": "docs/launch-plans.md shows what a launch plan holds.",
     "backend": "Leave `backend` out: then a GPU is used where one can be.",
-    "settings": "docs/settings.md says what each can be.",
+    "settings": "`assay grade --help` says what each can be.",
 }
 _NO_PLACES = ("launch", "fill", "copy", "constrained-str", "str", "int", "float")
 """What pydantic puts between the places, to say which of several types it tried."""

@@ -39,8 +39,26 @@ def forward_arguments(
     stated = stated_call(tree, names, function, tensors)
     if stated is not None:
         return stated
+    if (own := _own_arguments(names, function, tensors)) is not None:
+        return [tensors[name] for name in own], {}, own
     arguments, used = call_arguments(function, tensors, numbers)
     return arguments, {}, used
+
+
+def _own_arguments(
+    names: Mapping[str, Any], function: Callable[..., Any], tensors: Mapping[str, Any]
+) -> list[str] | None:
+    """The tensors that the file's own `forward` takes, for one that takes any number of arguments (`*args`) and is of
+    a model with parameters, which are the problem's other inputs. None for every other one.
+    """
+    anything = any(one.kind is one.VAR_POSITIONAL for one in inspect.signature(function).parameters.values())
+    model, stated = getattr(function, "__self__", None), getattr(names.get("Model"), "forward", None)
+    if not anything or stated is None or not any(True for _ in getattr(model, "named_parameters", tuple)()):
+        return None
+    taken = list(inspect.signature(stated).parameters)[1:]
+    # One that is called as a parameter of the model has the longer name.
+    own = [f"{name}_input" if f"{name}_input" in tensors else name for name in taken]
+    return own if all(name in tensors for name in own) else None
 
 
 def stated_call(

@@ -110,7 +110,11 @@ def problem_of(given: str | None, raw: bytes, file: Path) -> str:
         raise UsageError(f"{file} is {'no text' if raw.strip() else 'empty'}.", "Grade a file of CUDA C++ source.")
     if chosen is None:
         line = "# problem: ID" if file.suffix == ".py" else "// problem: ID"
-        raise UsageError("Which problem?", f"Add --problem ID, or a first line `{line}` to the file.")
+        raise UsageError(
+            "Which problem?",
+            f"Add --problem ID, or a first line `{line}` to the file; for a problem that is stated in a file of "
+            "others, as KernelBench's, --reference FILE.",
+        )
     return chosen
 
 

@@ -122,6 +122,7 @@ def _survey(folder: Path, pattern: str, as_json: bool, starter: bool) -> int:
     from evaluator.cli.screen import Screen
     from evaluator.errors import UsageError
     from evaluator.foreign.loading import SurveyedFile
+    from evaluator.foreign.reference import remedy_for
     from evaluator.foreign.sources import definitions_in, trace_text
     from evaluator.pipeline.toolbox import Toolbox
     from evaluator.report.terminal import printable, problem_card
@@ -151,8 +152,10 @@ def _survey(folder: Path, pattern: str, as_json: bool, starter: bool) -> int:
             if not as_json and not starter:
                 with printing():
                     click.echo(f"{'FAIL' if one.refused else 'ok  '}  {printable(name)}: {printable(_in_words(one))}")
+                    if one.refused_at == "reading" and not folder.is_dir():
+                        click.echo(f"      {remedy_for(one.refused)}")
     if starter and found[0].face is None:
-        raise UsageError(found[0].refused)
+        raise UsageError(found[0].refused, remedy_for(found[0].refused) if found[0].refused_at else None)
     with printing():
         if as_json:
             click.echo(json.dumps([_as_json(one) for one in found], indent=2))

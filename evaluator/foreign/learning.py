@@ -28,6 +28,7 @@ from evaluator.foreign.contents import (
 from evaluator.foreign.description import Description, TensorFacts
 from evaluator.foreign.redrawn import Redrawn, Telling, Wider, drawn_otherwise, scaled, wider_distribution
 from evaluator.foreign.reference import (
+    EXPRESSION,
     MOST_WORK,
     NO_MOST_WORK,
     ReferenceEndedError,
@@ -44,6 +45,7 @@ from evaluator.foreign.sizes import (
     learned_sizes,
     shapes_as_stated,
 )
+from evaluator.foreign.torch_text import expression_of
 from evaluator.problems.arrays import Array, NumpyRng
 from evaluator.problems.linter import degeneracies
 from evaluator.problems.problem import (
@@ -333,12 +335,15 @@ def stated_problem(
 
     required = other_sizes == "required"
     form = form_of(file.text)
+    called = f"{_CALLED.get(form, _FORWARD)} of {name}"
+    if name == EXPRESSION:
+        called = expression_of(file.text.decode())
     return Problem(
         id=file.problem_id,
         version=f"{RULES.split()[1]}-{digest[:32]}",
         tier=described.tier,
-        title=f"{_CALLED.get(form, _FORWARD)} of {name}",
-        statement=_statement(f"{_CALLED.get(form, _FORWARD)} of {name}", described),
+        title=called,
+        statement=_statement(called, described),
         inputs=inputs,
         outputs=outputs,
         sizes=tuple(sizes),

@@ -65,6 +65,42 @@ WHAT_IS_NEEDED: Final = (
     "same finite answer with each call, which depends on each of its arguments."
 )
 """In the place of a page: who sends a file to a service may have none."""
+_SWAPPED: Final = (
+    "It is a solution: it is graded in the kernel's place, for a file that states its problem with `Model`."
+)
+_REMEDIES: Final = (
+    (r"has no class `Model`.*`ModelNew`", _SWAPPED),
+    (r"torch_extensions|load_inline|cpp_extension|\bninja\b", _SWAPPED),
+    (r"has no class `Model`", "Name the torch.nn.Module whose forward gives the answer `Model`, at the top level."),
+    (r"no function `get_inputs`", "Define `get_inputs()`, which returns the list of forward's arguments."),
+    (
+        r"making the Model fails: TypeError: .*__init__\(\)",
+        "Have `get_init_inputs()` return the list of the arguments of `Model.__init__`.",
+    ),
+    (
+        r"get_inputs fails: TypeError: (?:missing a required|too many positional)",
+        "Have `get_inputs()` return one value for each argument of forward, in order.",
+    ),
+    (
+        r"draws random numbers",
+        "Leave out what draws, or end `Model.__init__` with `self.eval()`, in which a dropout does nothing.",
+    ),
+    (
+        r"it is not Python|JSON is read",
+        "A problem is stated in Python for PyTorch (KernelBench, LeetGPU, Tensara), or in JSON (FlashInfer Trace).",
+    ),
+    (r"may take [\d,]+ here", "State it with smaller sizes, each a number that is assigned once."),
+    (
+        r"no output depends on",
+        "Leave out of forward, and of what `get_inputs` returns, what the answer does not need.",
+    ),
+)
+
+
+def remedy_for(refusal: str) -> str:
+    """What to do about it: `refusal` is its message."""
+    return next((remedy for said, remedy in _REMEDIES if re.search(said, refusal)), WHAT_IS_NEEDED)
+
 
 RefusedAt: TypeAlias = Literal["reading", "calibrating", "judging"]
 """`reading`: it does not run, or has no form of a problem. `calibrating`: no tolerance tells right from wrong.
@@ -138,7 +174,10 @@ class ReferenceProcess:
         if missing is not None:
             raise missing
         if len(text) > MOST_TEXT_BYTES:
-            raise ReferenceRefusedError(f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.")
+            raise ReferenceRefusedError(
+                f"{name} has {len(text):,} bytes; a problem may have {MOST_TEXT_BYTES:,}.",
+                "State it alone, without what it does not use: `get_inputs` can draw large tables.",
+            )
         try:
             text.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -266,7 +305,7 @@ class ReferenceProcess:
             message = message.replace(f"{self.name}{line}:", f"{self.name}:", 1)
         constants = header.get("constants")
         if not isinstance(constants, dict) or len(constants) > MOST_SIZES:
-            refused = ReferenceRefusedError(message, WHAT_IS_NEEDED)
+            refused = ReferenceRefusedError(message, remedy_for(message))
             refused.at = "calibrating" if header.get("at") == "calibrating" else "reading"
             return refused
         numbers = {
@@ -322,4 +361,4 @@ class ReferenceProcess:
             # The lines of that kind may be about a file of somebody else, which the process served before.
             said = last_words(re.sub(rf"^{_UNDER_WAY}.*$", "", said, flags=re.M), 300).strip()
             why = f"its process ended before it could {deed} ({ended}{' ' + said if said else ''})".replace("\n", " ")
-        return ReferenceEndedError(f"{self.name}: {why}.", WHAT_IS_NEEDED)
+        return ReferenceEndedError(f"{self.name}: {why}.", remedy_for(why))

@@ -14,6 +14,9 @@ from typing import Final, Literal
 from evaluator.errors import UsageError
 
 MOST_CHARACTERS: Final = 2000
+_MOST_TITLE: Final = 70
+"""Characters of an expression in a title: one line of a terminal's card."""
+_RETURN: Final = "        return "
 _MOST_DEPTH: Final = 100
 """Of calls and operators: to find out that Python's own limit is reached takes 30 ms and a megabyte."""
 _TORCH: Final = frozenset(
@@ -175,6 +178,13 @@ _PLAIN: Final = (
 )
 
 
+def expression_of(text: str) -> str:
+    """The expression of which `kernelbench_text` made this file; shortened, for titles."""
+    written = next((line.strip() for line in text.splitlines() if line.startswith(_RETURN)), "")
+    expression = written.removeprefix(_RETURN.strip()).strip()
+    return expression if len(expression) <= _MOST_TITLE else f"{expression[:_MOST_TITLE]} …"
+
+
 def kernelbench_text(
     expression: str, shapes: Mapping[str, tuple[int, ...]], given_by: Literal["--shape", "shapes"] = "shapes"
 ) -> str:
@@ -220,7 +230,7 @@ def kernelbench_text(
         *sizes,
         "class Model(torch.nn.Module):",
         f"    def forward(self, {', '.join(shapes)}):",
-        f"        return {written}",
+        f"{_RETURN}{written}",
         "def get_inputs():",
         f"    return [{', '.join(drawn)}]",
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from common.contract import Dialect, Phase, Screening, Status
 from evaluator.errors import Ruling
 from evaluator.pipeline.dialects.recording import lifting_of, needs_of, public_points
-from evaluator.pipeline.dialects.wrong_dialect import cuda_for_python, python_for_cpp
+from evaluator.pipeline.dialects.wrong_dialect import cuda_for_python, python_for_cpp, python_for_kernels
 from evaluator.pipeline.progress import Progress, ProgressCallback, unheard
 from evaluator.pipeline.stage_values import CompiledSource, Ending, PlannedProgram, ScreenedSource, SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
@@ -90,6 +90,8 @@ def build(
     if compiled.ruling or compiled.program is None:
         if beside and dialect != "solve" and (unknown := _not_covered(compiled)):
             return Ending(screened, unknown)
+        if dialect == "cuda" and compiled.ruling and (python_text := python_for_kernels(cleaned.source)):
+            return Ending(screened, python_text)
         return Ending(compiled_source, compiled.ruling)
     if code is not None:
         return _lifted(compiled_source, code, toolbox, progress)

@@ -29,6 +29,7 @@ from evaluator.problems.catalogue import find_problem
 from evaluator.problems.problem import Problem
 from evaluator.seed import Seed
 from evaluator.stages.compile.line_table import with_lines
+from evaluator.stages.lift.dialects import launch_line
 from evaluator.stages.time.sample_pool import TimingKey
 from evaluator.stages.time.statistics import Measurement, Pooled
 from evaluator.stages.verify.findings.undefined_memory import with_its_name
@@ -182,8 +183,22 @@ def _verified(
         return rehearsed
     judged = also_rehearsed(referee.judge(request, progress), rehearsed)
     warnings = *job.problem.caveats, *not_applied(request.settings, planned.compiled_source.screened.dialect)
+    warnings += _host_code_left_out(planned)
     judged = replace(judged, verified=judged.verified.warned(warnings))
     return replace(judged, evidence=judged.evidence or rehearsed.evidence) if rehearsed else judged
+
+
+def _host_code_left_out(planned: PlannedProgram) -> tuple[str, ...]:
+    """What to say of host code that launches, where a plan was inferred in its place."""
+    if planned.checked_plan.plan_source != "inferred":
+        return ()
+    line = launch_line(planned.compiled_source.screened.source)
+    if line is None:
+        return ()
+    return (
+        f"the host code of this file was not called, and its launch in line {line} was not used: the plan was "
+        "inferred from the kernel (host code is called where it is a function `solve` or `solution`)",
+    )
 
 
 def _time(job: GradingJob, judged: JudgedProgram, progress: ProgressCallback) -> Ending:

@@ -17,7 +17,7 @@ from evaluator.stages.launch.planning import plan_recorded
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlans
 from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.kernelbench.python_syntax import COMPILER, NotPythonError, check_syntax
-from evaluator.stages.lift.triton.entry_points import expected_python, python_entry
+from evaluator.stages.lift.triton.entry_points import ENTRIES, expected_python, python_entry
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.triton_package import find_triton
 
@@ -37,7 +37,8 @@ def build_triton(
             check_syntax(source, toolbox.sandbox)
         except NotPythonError as refusal:
             return unlifted_python(screened, refusal.ruling, COMPILER)
-        hint = f"Write `{expected_python(submitted.problem)}` and launch the kernels in it."
+        hint = f"Write `{expected_python(submitted.problem)}` and launch the kernels in it; what it is called by is "
+        hint += f"its name ({', '.join(f'`{name}`' for name in ENTRIES)})."
         return Ending(screened, _refused("There is no function `run` at the top level of the Python.", hint))
     # Slow to import, and needed for Triton alone.
     from evaluator.stages.lift.triton.triton_lifting import lifted_python

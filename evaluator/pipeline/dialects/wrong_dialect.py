@@ -16,6 +16,8 @@ _PYTHON: Final = re.compile(
 )
 # What cannot be overlooked, even at the cost of taking a comment for it: Python that is right is not refused.
 _MAYBE_PYTHON: Final = re.compile(r"^[ \t]*(?:(?:import|from)[ \t]|(?:async[ \t]+)?def[ \t])", re.MULTILINE)
+_CLASS: Final = re.compile(r"^class[ \t]+(\w+)", re.MULTILINE)
+_REFERENCE: Final = re.compile(r"^def[ \t]+get_inputs\b", re.MULTILINE)
 _KERNEL: Final = re.compile(r"\b__global__\b")
 
 
@@ -34,6 +36,42 @@ def python_for_cpp(source: str, dialect: Dialect) -> Ruling | None:
         Phase.LIFT,
         f"The source is Python, and the dialect {dialect} is CUDA C++.",
         f"Name {named} (`--dialect {right or 'kernelbench'}`), or none: then the text says it.",
+    )
+
+
+def python_for_kernels(source: str) -> Ruling | None:
+    """The ruling on a Python text that nvcc has refused, since nothing of a dialect of Python was found in it, or
+    the submission names the dialect cuda; None for every other text.
+    """
+    if not _PYTHON.search(SourceText.read(source).code):
+        return None
+    right = "kernelbench" if _has_model(source) else "triton" if is_triton(source) else None
+    if right:
+        message = "The source is Python, and the dialect cuda is CUDA C++."
+        hint = f"Name the dialect {right} (`--dialect {right}`), or none: then the text says it."
+    else:
+        message = "The source is Python, without a class `ModelNew` and without a kernel of Triton's (`@triton.jit`)"
+        message, hint = f"{message}{_classes(source)}.", _hint_on_python(source)
+    return Ruling(Status.INVALID_SUBMISSION, Phase.LIFT, message, hint)
+
+
+def _classes(source: str) -> str:
+    found = [(match[1], source.count("\n", 0, match.start()) + 1) for match in _CLASS.finditer(source)]
+    return f"; it defines {', '.join(f'{name} in line {line}' for name, line in found[:3])}" if found else ""
+
+
+def _hint_on_python(source: str) -> str:
+    if _REFERENCE.search(source):
+        return "It looks like what states a problem: that is given with --reference, and the solution in its place."
+    if "load_inline" in source:
+        return (
+            "Name the class whose forward calls what `load_inline` compiles `ModelNew`; it stands at the top level."
+        )
+    if "triton" in source:
+        return "Mark each kernel with `@triton.jit` and import triton: they are found by that."
+    return (
+        "What is graded of Python are a class `ModelNew` that compiles CUDA C++ with `load_inline`, and Triton "
+        "kernels with a function `run(…)`; otherwise submit the kernels as CUDA C++."
     )
 
 

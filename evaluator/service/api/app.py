@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from common.contract import CONTRACT_VERSION, ProblemFace, is_foreign_problem
 from evaluator import __version__
 from evaluator.errors import StorageError
-from evaluator.foreign.reference import WHAT_IS_NEEDED
+from evaluator.foreign.reference import remedy_for
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.service.api import docs_page, metrics, routes
 from evaluator.service.api import schemas as documents
@@ -165,7 +165,7 @@ def _face_of_callers_own(service: Service, problem_id: str, sees: str | None) ->
             "POST /evaluate with it as `reference`; those that are not used are forgotten after a while.",
         )
     if found.refusal is not None:
-        raise ApiError("problem-refused", found.refusal, WHAT_IS_NEEDED)
+        raise ApiError("problem-refused", found.refusal, remedy_for(found.refusal))
     if found.face is None:
         raise ApiError(
             "not-found", f"{problem_id} has not been read yet.", "Ask again when its first kernel is judged."

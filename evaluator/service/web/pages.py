@@ -21,6 +21,7 @@ from pydantic import StringConstraints
 
 from common.contract import ProblemFace, is_foreign_problem
 from evaluator.errors import UnknownProblemError, UsageError
+from evaluator.foreign.reference import remedy_for
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.report.html import article, listing, look
 from evaluator.report.terminal import TIERS
@@ -77,6 +78,10 @@ class _SignInRequiredError(Exception):
     """Nobody may look at this without a key."""
 
 
+class _RefusedProblemError(UsageError):
+    """What the viewer sent as a problem can be none."""
+
+
 class _BusyError(Exception):
     """Others are being shown what is asked for, and it was not this page's turn in time."""
 
@@ -126,6 +131,8 @@ def _with_error_pages(handler: RouteHandler) -> RouteHandler:
         except UnknownProblemError as error:
             said = str(error)
             return error_page(404, "No such problem", f"{said[:1].upper()}{said[1:]}.", error.remedy)
+        except _RefusedProblemError as error:
+            return error_page(422, "This can be no problem", str(error), error.remedy)
         except UsageError as error:
             return error_page(400, "This address cannot be used", str(error), error.remedy)
         except RequestValidationError:
@@ -315,12 +322,12 @@ class _Pages:
         return _page("problems", viewer, tiers=[*tiers, ("of your own", own)])
 
     def _face(self, viewer: Viewer, problem_id: str) -> ProblemFace:
-        """Raises UnknownProblemError, and UsageError for one of the viewer's own that was refused."""
+        """Raises UnknownProblemError, and _RefusedProblemError for one of the viewer's own that was refused."""
         found = self._foreign.get(problem_id, viewer.tenant) if is_foreign_problem(problem_id) else None
         if found is None:
             return find_problem(problem_id).face
         if found.refusal is not None:
-            raise UsageError(found.refusal, "Send a file that can be a problem.")
+            raise _RefusedProblemError(found.refusal, remedy_for(found.refusal))
         if found.face is None:
             raise UnknownProblemError(f"{problem_id} has not been read yet", "Look again when a kernel was judged.")
         return found.face

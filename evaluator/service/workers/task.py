@@ -16,7 +16,7 @@ from common.contract import Phase, Status, Submission, Verdict, is_foreign_probl
 from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.errors import GpuError, InfrastructureError, InternalError, Ruling, StorageError, UsageError
 from evaluator.foreign.loading import foreign_problem
-from evaluator.foreign.reference import WHAT_IS_NEEDED, ReferenceRefusedError
+from evaluator.foreign.reference import ReferenceRefusedError, remedy_for
 from evaluator.pipeline.grading_job import UNPREPARED, GradingJob, Preparation, source_bytes
 from evaluator.pipeline.pipeline import evaluate, prepare
 from evaluator.pipeline.progress import Progress, ProgressCallback
@@ -202,7 +202,7 @@ def _of_callers_own(
     except UsageError as error:  # no PyTorch
         raise InfrastructureError(str(error), error.remedy) from error
     _insist(lambda: tools.leases.learned(lease, None, str(refusal)), tools.shift)
-    hint = refusal.remedy or WHAT_IS_NEEDED
+    hint = refusal.remedy or remedy_for(str(refusal))
     told = f"{hint} The kernel was not judged, so there is no reward."
     return verdict_without_result(
         submission.problem, backend, Ruling(Status.UNSUPPORTED, Phase.PROBLEM, str(refusal), told)

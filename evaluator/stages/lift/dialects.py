@@ -68,6 +68,15 @@ def is_solve(source: str) -> bool:
     return bool(_LAUNCH.search(code) or _FOR_C.search(code)) and entry_function(source) is not None
 
 
+def launch_line(source: str) -> int | None:
+    """The line of the first launch by host code in a text of C++; None where there is none."""
+    if "<<<" not in source and "cudaLaunch" not in source:
+        return None
+    text = SourceText.read(source)
+    match = _LAUNCH.search(text.code)
+    return text.line(match.start()) if match else None
+
+
 _MODULE: Final = re.compile(r"\bPYBIND11_MODULE\s*\(|\bTORCH_LIBRARY(?:_\w+)?\s*\(")
 
 

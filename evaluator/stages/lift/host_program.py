@@ -211,8 +211,11 @@ class HostBuild:
         told = diagnostics.parse_diagnostics(run.stderr.decode(errors="replace"), self.source, toolchain.headers)
         errors = [one for one in told if one.severity is Severity.ERROR]
         first = next((one for one in errors if one.file == SOURCE_NAME and one.line), None)
+        # The kernels of this text were compiled before, so what is left is what stands behind it: the call.
         elsewhere = next(
-            (one.text for one in errors if one.text == diagnostics.ASSEMBLY), "the compiler does not say where"
+            (one.text for one in errors if one.text == diagnostics.ASSEMBLY),
+            f"the compiler refuses the call of `{self.form.called}`, which may take or return a type that cannot be "
+            "passed (such as a struct)",
         )
         where = f"{first.file}:{first.line}: {first.text}" if first else elsewhere
         refusal = LiftRefusedError(

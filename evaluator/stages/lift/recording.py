@@ -259,6 +259,15 @@ def in_call(refused: LiftRefusedError, number: int) -> LiftRefusedError:
     return LiftRefusedError(ruling.status, message, ruling.hint)
 
 
+def _hint_on_exception(said: str) -> str:
+    """What to do about an exception: our recorder's own, of a call that does not fit, or a check of the text's."""
+    if "module has no attribute" in said:
+        return "Bind it: name it in `functions` of `load_inline`, or in the PYBIND11_MODULE with `m.def`."
+    if "incompatible function arguments" in said:
+        return "Call it with as many arguments as it takes, and of those types."
+    return "Its own check refuses these sizes, types or arguments; it has to serve all sizes of the problem."
+
+
 def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
     name, number = refusal.name or "a runtime function", refusal.number
     kernel = kernels.get(refusal.name, refusal.name or "a function")
@@ -299,7 +308,7 @@ def _ruling_of(refusal: Refusal, kernels: dict[str, str]) -> LiftRefusedError:
             return LiftRefusedError(
                 Status.RUNTIME_ERROR,
                 f"The host code threw an exception: {refusal.text.rstrip('.') or 'it says nothing'}.",
-                "Its own check refuses these sizes, types or arguments; it has to serve all sizes of the problem.",
+                _hint_on_exception(refusal.text),
             )
         case "upload":
             return LiftRefusedError(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evaluator.backends.stated_call import stated_call
+from evaluator.backends.stated_call import forward_arguments, stated_call
 
 TENSORS = {"x": "X", "y": "Y", "pair_0": "P", "pair_1": "Q", "xs_0": "A", "xs_1": "B", "w_input": "W"}
 
@@ -58,6 +58,29 @@ def test_numbers_text_and_what_holds_tensors_are_passed(parameters: str, body: s
 )
 def test_what_the_text_does_not_say_is_not_known(parameters: str, body: str) -> None:
     assert called(parameters, body) is None
+
+
+class Solution:
+    """A ModelNew whose forward takes anything."""
+
+    def __init__(self, *parameters: str) -> None:
+        self.parameters = parameters
+
+    def named_parameters(self) -> Any:
+        return ((name, name) for name in self.parameters)
+
+    def forward(self, *args: Any) -> None:
+        pass
+
+
+def test_one_that_takes_anything_gets_what_forward_does_where_it_has_parameters() -> None:
+    names: dict[str, Any] = {}
+    exec("class Model:\n    def forward(self, x, w): pass", names)
+    tree = ast.Module([], [])
+    found = forward_arguments(tree, names, Solution("pair_0").forward, TENSORS, {})
+    assert found == (["X", "W"], {}, ["x", "w_input"])
+    for names_there, model in ((names, Solution()), ({}, Solution("pair_0"))):
+        assert forward_arguments(tree, names_there, model.forward, TENSORS, {})[0] == list(TENSORS.values())
 
 
 def test_a_function_that_takes_less_is_called_in_another_way() -> None:

@@ -116,6 +116,8 @@ def test_a_folder_is_surveyed_file_by_file(run: Callable[..., Result], tmp_path:
         "3 files: 2 load, 2 calibrate, 1 are degenerate; of the 1 that can be graded 1 tell TF32"
     )
     assert run("problems", "--kernelbench", folder, "--check").exit_code == EXIT_USAGE
+    alone = run("problems", "--kernelbench", folder / "3_broken.py").stdout.splitlines()
+    assert alone[1].strip().startswith("A problem is stated in Python for PyTorch")
 
 
 def test_one_file_is_shown_as_a_problem_of_ours_is(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_a_file_that_is_refused_has_no_starter(run: Callable[..., Result], tmp_p
     ended = run("problems", "--kernelbench", "broken.py", "--starter")
     assert (ended.exit_code, "broken.py:2: it is not Python" in ended.output) == (EXIT_USAGE, True)
     alone = run("problems", "--kernelbench", "broken.py")
-    assert (alone.exit_code, len(alone.stdout.splitlines())) == (EXIT_OTHER, 1)
+    assert (alone.exit_code, len(alone.stdout.splitlines())) == (EXIT_OTHER, 2)
     (tmp_path / "folder").mkdir()
     (tmp_path / "broken.py").rename(tmp_path / "folder" / "broken.py")
     assert "\n1 file: 0 load" in run("problems", "--kernelbench", "folder").stdout

@@ -114,6 +114,27 @@ def test_what_each_form_does_wrong_is_refused_and_the_next_is_right(
         assert described(sandbox, RIGHT) == {"batch_size": 16, "dim": 1000}, name
 
 
+SOLUTION = b"import torch\nclass ModelNew(torch.nn.Module):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "to_do"),
+    [
+        (SOLUTION, "it has no class `Model`, and defines `ModelNew` in line 2", "It is a solution"),
+        (FORMS["kernelbench"].replace("get_inputs", "inputs").encode(), "no function `get_inputs`", "`get_inputs()`"),
+        (SOLUTION.replace(b"New", b"1"), "defines `Model1`", "Name the torch.nn.Module"),
+        (written("kernelbench", DEEDS["random"][0]), "draws random", "`self.eval()`"),
+        (b"#" * (5 << 20), "may have 1,048,576", "State it alone"),
+        (b"raise ValueError", "ValueError", "What states a problem must run"),
+    ],
+    ids=["solution", "inputs", "class", "random", "large", "another"],
+)
+def test_a_refusal_says_what_to_do(text: bytes, told: str, to_do: str, sandbox: Sandbox) -> None:
+    with pytest.raises(ReferenceRefusedError, match=re.escape(told)) as refused:
+        described(sandbox, text)
+    assert to_do in (refused.value.remedy or "")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -125,7 +146,6 @@ def test_what_each_form_does_wrong_is_refused_and_the_next_is_right(
         (b"{" + b'"a": {' * 5000, "some.file: "),
         (b"from problem import Problem", "it has 0 classes that extend Problem"),
         (b"from core.challenge_base import ChallengeBase", "it has no class `Challenge`"),
-        (b"#" * (5 << 20), "may have 1,048,576"),
     ],
 )
 def test_what_is_in_no_form_is_refused(text: bytes, told: str, sandbox: Sandbox) -> None:

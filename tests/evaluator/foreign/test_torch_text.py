@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.errors import UsageError
 from evaluator.foreign.inside.server import ReferenceServer
-from evaluator.foreign.torch_text import kernelbench_text, shapes_of
+from evaluator.foreign.torch_text import expression_of, kernelbench_text, shapes_of
 
 
 def test_an_expression_becomes_a_file_whose_sizes_are_its_extents() -> None:
@@ -18,6 +18,7 @@ def test_an_expression_becomes_a_file_whose_sizes_are_its_extents() -> None:
         ("b", [16, 8], "normal"),
     ]
     assert told["outputs"][0]["shape"] == [8]
+    assert expression_of(text) == "F.relu(a @ b + 1)[0] * -2.5"
 
 
 @pytest.mark.parametrize(

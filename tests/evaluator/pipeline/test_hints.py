@@ -226,6 +226,18 @@ def test_the_line_that_a_hint_suggests_works(name, toolbox):
     assert verdict.status is Status.PASSED, f"{verdict.message}\n{verdict.hint}"
 
 
+def test_host_code_that_was_not_called_is_named(toolbox):
+    kernel = "__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * 256 + threadIdx.x;\n"
+    kernel += "  if (i < n) y[i] = fmaxf(x[i], 0.0f); }\n"
+    host = "void launch(const float* x, float* y, int n) { k<<<n / 256, 256>>>(x, y, n); }\n"
+    quick = Settings(verification="quick", estimate_for=None)
+    for source, said in ((kernel + host, 1), (kernel, 0)):
+        submission = Submission(problem="relu", source=source, backend="sim", settings=quick)
+        verdict = evaluate(submission, toolbox)
+        assert verdict.status is Status.PASSED
+        assert sum("its launch in line 3 was not used" in one for one in verdict.correctness.warnings) == said
+
+
 @pytest.mark.parametrize("dialect", ["kernelbench", "triton"])
 def test_python_that_does_not_parse_is_a_compile_error_in_every_dialect(dialect, toolbox):
     kernel = "@triton.jit\ndef k(x)\n    pass\n\n\ndef run(x, y):\n    pass\n"
@@ -263,6 +275,15 @@ SOLUTION = (
             "bracket",
         ),
         ("Roses are red\nViolets are blue\n", None, "compile_error", "kernel.cu:1", "There is no `__global__`"),
+        (SOLUTION.replace("New", "Fast"), None, "invalid_submission", "ModelFast in line 9", "`ModelNew`"),
+        (SOLUTION, "cuda", "invalid_submission", "the dialect cuda is CUDA C++", "--dialect kernelbench"),
+        (
+            "from numba import cuda\n\n@cuda.jit\ndef k(x):\n    pass\n",
+            None,
+            "invalid_submission",
+            "Python",
+            "`ModelNew`",
+        ),
     ],
     ids=[
         "solve",
@@ -272,6 +293,9 @@ SOLUTION = (
         "CUDA as kernelbench",
         "a bracket",
         "a poem",
+        "another class",
+        "a solution as CUDA",
+        "numba",
     ],
 )
 def test_a_text_in_another_language_is_called_so(source, named, status, message, hint, toolbox):

@@ -85,6 +85,19 @@ REFUSED = {
         Status.REJECTED,
         "remembers its answer",
     ),
+    "a module that was not made": (
+        "super().__init__()",
+        "self.act = nn.ReLU()",
+        Status.RUNTIME_ERROR,
+        "cannot assign module before Module.__init__()",
+    ),
+    "a parameter of its own": (
+        "self.relu = relu\n",
+        "self.w = nn.Parameter(torch.randn(3))\n        self.relu = relu\n\n    def __call__(self, x):\n"
+        "        return self.relu.relu_cuda(self.w)\n",
+        Status.UNSUPPORTED,
+        "its parameter or buffer w [3]",
+    ),
     "too few arguments": (
         "def forward(self, x",
         "def forward(self, x, y",

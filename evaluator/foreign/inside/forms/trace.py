@@ -98,7 +98,7 @@ class TraceFile(ReferenceFile):
         definition, workload = _record(text)
         reference = definition.get("reference")
         if not isinstance(reference, str):
-            raise RefusedError("reference: it is no text")
+            raise RefusedError("reference: it is no text (JSON is read as a definition of FlashInfer Trace)")
         axes, given = _object(definition, "axes"), _object(workload, "axes", "workload.")
         for name in given:
             if not (isinstance(axes.get(name), dict) and axes[name].get("type") == "var"):

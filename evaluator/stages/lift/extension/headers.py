@@ -105,6 +105,7 @@ _MACROS: Final = {
 _UNKNOWN: Final = re.compile(
     r'(?:class|struct|namespace) "(?P<of>(?:at|torch|c10|caffe2|pybind11)(?:::\w+)*)[^"]*" has no member (?:class )?'
     r'"(?P<member>\w+)"'
+    r'|no instance of (?:overloaded )?function(?: template)? "(?P<call>(?:at|torch|c10)(?:::\w+)+)"'
     r'|identifier "(?P<macro>(?:AT|TORCH|C10|PYBIND11|CUBLAS|CUDNN|cublas|cudnn)_?\w+)" is undefined'
 )
 
@@ -114,6 +115,8 @@ def unknown_name(told: Iterable[Diagnostic]) -> str | None:
     for one in told:
         if one.severity is Severity.ERROR:
             match = _UNKNOWN.search(one.text)
+            if match and match["call"]:
+                return f"{match['call']} with arguments"
             return match["macro"] or f"{match['of']}::{match['member']}" if match else None
     return None
 

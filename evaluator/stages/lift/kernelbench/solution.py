@@ -38,7 +38,7 @@ _Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA
 
 
 class _Refusal(Wire):
-    why: Literal["operator", "reads", "other", "misfit", "syntax", "error"]
+    why: Literal["operator", "reads", "contents", "other", "misfit", "syntax", "error"]
     what: Annotated[str, Field(max_length=300)]
     line: StrictInt
 
@@ -217,6 +217,13 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
                 "none.",
                 f"Leave the data on the device. {_UNSUPPORTED}",
             )
+        case "contents":
+            return LiftRefusedError(
+                Status.UNSUPPORTED,
+                f"{where}ModelNew passes on {refusal.what}. Only the problem's tensors can be recorded.",
+                "Take what `Model.forward` takes, and make parameters as `Model` does: what they hold is the "
+                f'problem\'s. A test of the module belongs behind `if __name__ == "__main__":`. {_UNSUPPORTED}',
+            )
         case "other":
             return LiftRefusedError(
                 Status.UNSUPPORTED,
@@ -231,9 +238,18 @@ def _refused(refusal: _Refusal) -> LiftRefusedError:
             )
         case "syntax":
             return NotPythonError(refusal.line, refusal.what)
-    return LiftRefusedError(
-        Status.RUNTIME_ERROR, f"{where}ModelNew fails: {refusal.what}.", "It must be made and called as Model is."
-    )
+    return LiftRefusedError(Status.RUNTIME_ERROR, f"{where}ModelNew fails: {refusal.what}.", _hint_on(refusal.what))
+
+
+def _hint_on(error: str) -> str:
+    """What to do about an exception of the solution's own."""
+    if "Module.__init__() call" in error:
+        return "Begin its `__init__` with `super().__init__()`, as PyTorch wants it."
+    if "module has no attribute" in error:
+        return "Name in `functions` of `load_inline` each function that forward calls."
+    if "name 'load_inline' is not defined" in error:
+        return "Import it: `from torch.utils.cpp_extension import load_inline`."
+    return "It must be made and called as Model is."
 
 
 def _flags(modules: Sequence[CompiledText]) -> tuple[str, ...]:

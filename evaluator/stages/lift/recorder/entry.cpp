@@ -2,6 +2,8 @@
 
 #include "recorder.h"
 
+#include <exception>
+
 namespace assay_caller {
 struct Value {
     unsigned long long bits;
@@ -75,7 +77,13 @@ void call() {
         auto &values = (*calls)[i];
         begin_call();
         for (const auto &one : (*arrays)[i]) values[one.first].bits = recorder().buffers[new_known_buffer(one.second)].base;
-        assay_call(values.data());
+        try {
+            assay_call(values.data());
+        } catch (const std::exception &error) {
+            refuse("threw", "", 0, error.what());
+        } catch (...) {
+            refuse("threw", "", 0, "an exception of an unknown type");
+        }
     }
 }
 

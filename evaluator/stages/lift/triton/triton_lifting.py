@@ -38,7 +38,7 @@ from evaluator.stages.lift.triton.kernel_modules import KernelModule, TritonKern
 from evaluator.stages.lift.triton.python_runs import RecordedPair, launched, record_python
 from evaluator.stages.lift.triton.triton_package import TritonPackage
 
-_RULES: Final = "triton 4"
+_RULES: Final = "triton 5"
 _MAX_BEHIND: Final = 2
 """Calls behind one at other sizes: each takes a process some tens of milliseconds, twice."""
 _KERNELS: Final = TypeAdapter(dict[str, TritonKernel])

@@ -26,7 +26,16 @@ class TensorForm:
 _OTHER_METHODS: Final = (
     *("cpu", "xpu", "to_empty", "register_module", "set_submodule", "get_extra_state", "set_extra_state"),
     *("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"),
-    *("_parameters", "_buffers", "_modules", "_apply", "_load_from_state_dict", "_save_to_state_dict", "_version"),
+    *(
+        "_get_name",
+        "_parameters",
+        "_buffers",
+        "_modules",
+        "_apply",
+        "_load_from_state_dict",
+        "_save_to_state_dict",
+        "_version",
+    ),
 )
 """Of `torch.nn.Module`, which nothing stands for."""
 
@@ -41,9 +50,17 @@ def _parameter(data: Any) -> Any:
 class HoldingModule:
     """`torch.nn.Module`."""
 
+    # No entry of `vars`, which are a module's parameters and modules.
+    __slots__ = ("__dict__", "__weakref__", "_is_made")
+
     training = True
 
+    def __init__(self) -> None:
+        self._is_made = True
+
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, HoldingModule) and not hasattr(self, "_is_made"):
+            raise AttributeError("cannot assign module before Module.__init__() call")
         object.__setattr__(self, name, value)
 
     def _held(self) -> dict[str, Any]:
@@ -134,9 +151,14 @@ class HoldingModule:
     def __getattr__(self, name: str) -> Any:
         if name in _OTHER_METHODS:
             FORM[0].refuse(f"Module.{name}")
+        # One of ours, which has less than PyTorch's.
+        if type(self).__module__ == __name__ and not name.startswith("_"):
+            FORM[0].refuse(f"torch.nn.{type(self).__name__}.{name}")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not hasattr(self, "_is_made"):
+            raise AttributeError(f"{type(self).__name__} is called before Module.__init__() call")
         return self.forward(*args, **kwargs)
 
     def forward(self, *_: Any, **__: Any) -> Any:
@@ -145,6 +167,7 @@ class HoldingModule:
 
 class _Sequence(HoldingModule):
     def __init__(self, *modules: Any) -> None:
+        super().__init__()
         held = modules[0] if len(modules) == 1 and isinstance(modules[0], list | tuple) else modules
         for at, one in enumerate(held):
             setattr(self, str(at), one)
@@ -185,6 +208,7 @@ class ModuleDict(HoldingModule):
     """`torch.nn.ModuleDict`, and of parameters."""
 
     def __init__(self, held: Any = None) -> None:
+        super().__init__()
         self.update(held or {})
 
     def update(self, held: Any) -> None:
@@ -221,6 +245,7 @@ class Identity(HoldingModule):
 
     def __init__(self, *_: Any, **__: Any) -> None:
         """It takes anything."""
+        super().__init__()
 
     def forward(self, x: Any) -> Any:
         return x
@@ -234,6 +259,7 @@ class Linear(HoldingModule):
     """`torch.nn.Linear`."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, **_: Any) -> None:
+        super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = _parameter(FORM[0].drawn(out_features, in_features))
         self.bias = _parameter(FORM[0].drawn(out_features)) if bias else None
@@ -255,6 +281,7 @@ def _convolution(name: str, dims: int, transposed: bool) -> type[HoldingModule]:
             output_padding: Any = 0,
             **_: Any,
         ) -> None:
+            super().__init__()
             if others and transposed:
                 output_padding, groups, bias = (*others, *(output_padding, groups, bias)[len(others) :])[:3]
             elif others:
@@ -273,6 +300,7 @@ def _convolution(name: str, dims: int, transposed: bool) -> type[HoldingModule]:
 
 class _Norm(HoldingModule):
     def __init__(self, shape: Any, eps: float = 1e-5, affine: bool = True, bias: bool = True, **_: Any) -> None:
+        super().__init__()
         self.eps = eps
         self.normalized_shape = _tuple(shape, 1)
         self.num_features = math.prod(self.normalized_shape)
@@ -315,6 +343,7 @@ class RMSNorm(HoldingModule):
     def __init__(
         self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, **_: Any
     ) -> None:
+        super().__init__()
         self.normalized_shape, self.eps = _tuple(normalized_shape, 1), eps
         self.weight = _parameter(FORM[0].ones(self.normalized_shape)) if elementwise_affine else None
 
@@ -323,6 +352,7 @@ class PReLU(HoldingModule):
     """`torch.nn.PReLU`."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, **_: Any) -> None:
+        super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = _parameter(FORM[0].ones(num_parameters))
 
@@ -331,6 +361,7 @@ class Embedding(HoldingModule):
     """`torch.nn.Embedding`."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, **_: Any) -> None:
+        super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.weight = _parameter(FORM[0].drawn(num_embeddings, embedding_dim))
 
@@ -339,6 +370,7 @@ class _Plain(HoldingModule):
     """A module without parameters, which computes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
         for name, value in attributes_of(type(self).__name__, args, kwargs).items():
             setattr(self, name, value)
 

@@ -74,7 +74,20 @@ class MadeModel:
 
 
 def bind_state(state: list[tuple[str, Any]], inputs: dict[str, Any]) -> None:
-    """Have the model's parameters be inputs of the problem in the call that is under way."""
+    """Have the model's parameters be inputs of the problem in the call that is under way.
+
+    One that is none of them learns what there is to say of it, where it is used (`_unbound`).
+    """
+    left = dict(inputs)
+    bound: set[int] = set()
     for one, name, shape in state_as_inputs(state, inputs):
-        tensor = inputs[name]
+        tensor = left.pop(name)
+        bound.add(id(one))
         one._become(tensor if tuple(tensor.shape) == shape else tensor.view(*shape))
+    inputs_left = ", ".join(f"{name} {list(one.shape)}" for name, one in left.items()) or "none"
+    for name, one in state:
+        if id(one) not in bound:
+            one._unbound = (
+                f"its parameter or buffer {name} {list(one.shape)}: of the problem's inputs that forward is not "
+                f"given, none is like it by name or shape (left are {inputs_left})"
+            )

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 VERSION: Final = "2.9.0"
 """Of PyTorch, as recorded Python sees it."""
@@ -87,10 +87,26 @@ class ImportedByName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """There is nothing to carry out."""
 
 
-def facts_of_the_device(device: Mapping[str, Any]) -> dict[str, Any]:
-    """Of `torch.cuda`, what says which GPU there is. `device`: as `target_device.for_python` has it."""
+_SHARED_BYTES: Final = 48 << 10
+"""Of a block that has not asked for more, on every GPU."""
+
+
+class _Properties(SimpleNamespace):
+    _refuse: Callable[[str], NoReturn]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        self._refuse(f"torch.cuda.get_device_properties().{name}")
+
+
+def facts_of_the_device(device: Mapping[str, Any], refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
+    """Of `torch.cuda`, what says which GPU there is. `device`: as `target_device.for_python` has it. `refuse` is
+    called with the name of a property that is not known here.
+    """
     facts, capability = device["device"], divmod(device["capability"], 10)
-    properties = SimpleNamespace(
+    properties = _Properties(
+        _refuse=refuse,
         name=device["device_name"],
         major=capability[0],
         minor=capability[1],
@@ -100,6 +116,7 @@ def facts_of_the_device(device: Mapping[str, Any]) -> dict[str, Any]:
         L2_cache_size=facts["l2_cache_size"],
         regs_per_multiprocessor=facts["max_num_regs"],
         max_threads_per_multi_processor=facts["max_threads"],
+        shared_memory_per_block=_SHARED_BYTES,
         shared_memory_per_block_optin=facts["max_shared_mem"],
     )
     return {

@@ -10,7 +10,7 @@ class UnrecordableError(BaseException):
     def __init__(self, why: str, what: str) -> None:
         super().__init__(what)
         self.why = why
-        """`operator`, `reads` or `other`."""
+        """`operator`, `reads`, `contents` or `other`."""
         self.what = what
 
 

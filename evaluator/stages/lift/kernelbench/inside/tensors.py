@@ -36,6 +36,9 @@ OF_PARAMETER: Final = "_of_parameter"
 """An attribute of a tensor that a model has made of a parameter's contents."""
 
 
+RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
+
+
 class PassedTensor:
     """A tensor of the problem, one that was allocated, or what a function returned, whose shape nobody knows."""
 
@@ -46,6 +49,8 @@ class PassedTensor:
     layout = "torch.strided"
     is_leaf = True
     is_sparse = False
+    _unbound = ""
+    """Of a parameter that is no input of the problem: what to say of it."""
 
     def __init__(
         self,
@@ -81,9 +86,7 @@ class PassedTensor:
         held = self._ref
         if held is None:
             if not self._allocated:
-                raise UnrecordableError(
-                    "other", "passes on a tensor whose contents are random, or are none of the problem's"
-                )
+                raise UnrecordableError("contents", self._unbound or RANDOM)
             assert self._shape is not None
             assert self._dtype is not None
             text = "" if self._fill is None else repr(float(self._fill))

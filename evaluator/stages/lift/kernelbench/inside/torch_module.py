@@ -173,6 +173,11 @@ def load_inline(
     return CompiledModule(named, number)
 
 
+def _load(*_: Any, **__: Any) -> CompiledModule:
+    """`torch.utils.cpp_extension.load`, of files."""
+    raise UnrecordableError("other", "compiles other files (torch.utils.cpp_extension.load): it is one file")
+
+
 # --- the module -----------------------------------------------------------------------------------------------
 
 
@@ -257,13 +262,16 @@ def install_torch(device: Mapping[str, Any]) -> None:
     functional = _module("torch.nn.functional", {})
     init = _module("torch.nn.init", INITIALISING)
     init.__getattr__ = _initialiser  # type: ignore[method-assign]
-    cpp_extension = _module("torch.utils.cpp_extension", {"load_inline": load_inline, "CUDA_HOME": "/usr/local/cuda"})
+    compiling = {"load_inline": load_inline, "load": _load, "CUDA_HOME": "/usr/local/cuda"}
+    cpp_extension = _module("torch.utils.cpp_extension", compiling)
     utils = _module("torch.utils", {"cpp_extension": cpp_extension})
     amp = _module("torch.amp", {"autocast": _guard, "custom_fwd": custom_forward, "custom_bwd": custom_forward})
     settings = ("is_available", "synchronize", "current_device", "empty_cache", "device", "device_count", "amp")
     on_device = (lambda: True, _quiet, lambda: 0, _quiet, _guard, lambda: 1, _module("torch.cuda.amp", vars(amp)))
     nvtx = _module("torch.cuda.nvtx", {"range_push": _quiet, "range_pop": _quiet, "range": _guard, "mark": _quiet})
-    cuda = _module("torch.cuda", {**dict(zip(settings, on_device, strict=True)), **facts_of_the_device(device)})
+    cuda = _module(
+        "torch.cuda", {**dict(zip(settings, on_device, strict=True)), **facts_of_the_device(device, operator_called)}
+    )
     stream = SimpleNamespace(cuda_stream=0, stream_id=0, device=NamedDevice("cuda:0"), synchronize=_quiet)
     vars(cuda).update(nvtx=nvtx, current_stream=lambda device=None: stream, default_stream=lambda device=None: stream)
     autograd = _module("torch.autograd", {"Function": ForwardFunction})

@@ -12,15 +12,13 @@ from evaluator.stages.lift.kernelbench.inside.layout import CONTIGUOUS, PRESERVE
 from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state
 from evaluator.stages.lift.kernelbench.inside.names import FILLING, INITIALISING, broadcast, class_named
 from evaluator.stages.lift.kernelbench.inside.tables import tables_of
+from evaluator.stages.lift.kernelbench.inside.tensors import RANDOM
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.stand_in_tensor import StandInTensor
 from evaluator.stages.lift.triton.inside.stand_in_torch import module_of
 
 REFERENCE: Final = "reference.py"
-_RANDOM: Final = "a tensor whose contents are random, or none of the problem's"
-
-
 _PARAMETER: Final = "_parameter"
 """An attribute of a tensor that is a parameter."""
 _OF_PARAMETER: Final = "_of_parameter"
@@ -33,11 +31,12 @@ class DrawnTensor(StandInTensor):
     """A tensor of random numbers: as a parameter it is an input of the problem, elsewhere nothing to be judged by."""
 
     _place: int | None = None
+    _unbound = ""
 
     @property
     def _address(self) -> int:
         if self._place is None:
-            raise NotRecordedError(_RANDOM)
+            raise NotRecordedError(self._unbound or RANDOM)
         return self._place
 
     @_address.setter
@@ -47,7 +46,7 @@ class DrawnTensor(StandInTensor):
     def __getattr__(self, name: str) -> Any:
         # Python asks here once more for a property that raised an AttributeError.
         if name == "_address":
-            raise NotRecordedError(_RANDOM)
+            raise NotRecordedError(self._unbound or RANDOM)
         return super().__getattr__(name)
 
     def _itself(self, *_: Any, **__: Any) -> "DrawnTensor":

@@ -22,6 +22,9 @@ _FLOATS: Final = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _COPIES: Final = "evaluator.stages.lift.triton.inside.copies"
 _MAX_BLOCK_THREADS: Final = 1024
 _WARP: Final = 32
+_REGISTERS: Final = 32
+"""Of a thread, until ptxas has said it, which comes later: a persistent grid divides by it, as in Triton's tutorials.
+With so many the warps of a multiprocessor are limited by nothing else."""
 
 
 class Kernels:
@@ -44,7 +47,7 @@ class _Device:
     def load_binary(self, name: str, binary: bytes, shared_bytes: int, device: int) -> tuple[int, str, int, int, int]:
         """Module, function, registers, spills and most threads of a kernel; the function is its PTX."""
         self._compiling(False)
-        return 1, binary.decode(), 0, 0, _MAX_BLOCK_THREADS
+        return 1, binary.decode(), _REGISTERS, 0, _MAX_BLOCK_THREADS
 
     def unload_module(self, module: int) -> None:
         """Nothing was loaded."""

@@ -32,6 +32,10 @@ from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTen
 from evaluator.stages.lift.triton.inside.streams import streams_on
 
 
+def _not_recorded(name: str) -> NoReturn:
+    raise NotRecordedError(name)
+
+
 def module_of(name: str, **held: Any) -> ModuleType:
     """A module that has this; what it does not have cannot be recorded."""
 
@@ -181,7 +185,8 @@ def _cuda(memory: RecordedMemory, told: dict[str, Any]) -> ModuleType:
     cuda = module_of("torch.cuda")
     nvtx = module_of("torch.cuda.nvtx", range_push=_quiet, range_pop=_quiet, range=_Nothing, mark=_quiet)
     vars(cuda).update(
-        **streams_on(memory), **facts_of_the_device(told), device=_on, current_device=lambda: 0, set_device=_quiet,
+        **streams_on(memory), **facts_of_the_device(told, _not_recorded),
+        device=_on, current_device=lambda: 0, set_device=_quiet,
         device_count=lambda: 1, is_available=lambda: True, synchronize=lambda device=None: memory.order("device"),
         empty_cache=_quiet, init=_quiet, nvtx=nvtx, amp=_amp(),
     )  # fmt: skip

@@ -114,6 +114,7 @@ def test_what_it_cannot_say_is_named(stand_in):
     for attempt, said in (
         (lambda: stand_in.matmul(x, x), "torch.matmul"),
         (lambda: x.sum(), "torch.Tensor.sum"),
+        (lambda: stand_in.cuda.get_device_properties(0).uuid, "get_device_properties().uuid"),
         (lambda: x + 1, "operator on tensors"),
         (lambda: x.double(), "conversion from torch.float32 to torch.float64"),
         (lambda: stand_in.empty(4, 4).t().half(), "conversion from torch.float32 to torch.float16"),
