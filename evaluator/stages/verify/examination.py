@@ -100,6 +100,8 @@ class Examination:
         """All, and without those of drawn schedules and weak memory."""
         self.facts: dict[str, int] = {}
         self.deterministic = True
+        self.apart = False
+        """Whether trials that were run together were not all as they should be: the others are run one by one."""
         self.finished = True  # the last run: memory is as a call leaves it
         self.order_sizes: dict[int, Sizes] = {}
         """By `ORDERED_INSTRUCTIONS`: the largest that costs so much at most."""
@@ -143,21 +145,25 @@ class Examination:
         return Verified(ruling, correctness, self.thread_instructions, self.facts, self.contents.telling.warnings)
 
     def run(
-        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: NextTrial | None = None
+        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: Sequence[NextTrial] = ()
     ) -> Ruling | None:
         """One trial: run, judge, and where it is cheap on other undefined memory. `least_limit`: of instructions.
 
-        `following`: the trial that comes next and its plan. Its inputs can be drawn while this one's program runs,
-        and be there as soon as that was looked at.
+        `following`: the trial that comes next and its plan, or those that are run together then. Their inputs can be
+        drawn while this one's program runs, and be there as soon as that was looked at.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        if self.problem.naive is not None and not self.session.counts_instructions and not sized_plan.host_call:
-            short_s = _SHORT_RUN_S + _WORK_S * work_at(self.problem, trial.sizes)
-            self.trial_limit_s = min(self.run_limit_s, short_s)
-        inputs = self.inputs = self.contents.inputs(trial, following[0] if following else None)
+        self.trial_limit_s = self.limit_of(trial, sized_plan)
+        inputs = self.inputs = self.contents.inputs(trial, [one for one, _ in following])
         begins = self.order.begin(trial, sized_plan, following)
         ruling = self._examine(trial, sized_plan, inputs, *begins)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
+
+    def limit_of(self, trial: PlannedTrial, sized_plan: SizedPlan) -> float:
+        """What one run of the trial may take, seconds."""
+        if self.problem.naive is None or self.session.counts_instructions or sized_plan.host_call:
+            return self.run_limit_s
+        return min(self.run_limit_s, _SHORT_RUN_S + _WORK_S * work_at(self.problem, trial.sizes))
 
     def _examine(
         self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, keeps: bool, elsewhere: int
@@ -337,7 +343,7 @@ class Examination:
         keeps: bool = False,
         wanted_by: PlannedTrial | None = None,
         same_as: Mapping[str, Array] | None = None,
-        following: Callable[[], PlanRun | None] | None = None,
+        following: Callable[[], tuple[PlanRun, ...]] | None = None,
         quiet: bool = False,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw.
@@ -379,14 +385,18 @@ class Examination:
         started_s = time.monotonic()
         outcome = self.session.run(run)
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
-        self.left_s -= 0 if ours else took_s
+        return self.account(outcome, 0.0 if ours else took_s, drawn=bool(run.schedule), weak=bool(run.weak_memory))
+
+    def account(self, outcome: RunOutcome, took_s: float, drawn: bool = False, weak: bool = False) -> RunOutcome:
+        """Take account of a run that took so much of the time; `drawn`: its schedule was."""
+        self.left_s -= took_s
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.finished = outcome.fault is None
         self.thread_instructions += outcome.thread_instructions
-        if not (run.schedule or run.weak_memory):
+        if not (drawn or weak):
             self.plain_instructions += outcome.thread_instructions
-        if not run.schedule:  # what lanes that have parted do together is warned of where they meet as they can
+        if not drawn:  # what lanes that have parted do together is warned of where they meet as they can
             self._heed(outcome)
         for name, count in outcome.facts.items():
             self.facts[name] = self.facts.get(name, 0) + count

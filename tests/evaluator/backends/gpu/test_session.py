@@ -287,7 +287,7 @@ def test_another_run_than_the_one_foreseen_begins_as_it_should(looking):
             (planned(5, poison_elsewhere=0x5B), planned(6, poison_elsewhere=0x5D, keeps=True), 0x5D),
         ):
             run = run or foreseen
-            session.run(planned(0, following=lambda foreseen=foreseen: foreseen))
+            session.run(planned(0, following=lambda foreseen=foreseen: (foreseen,)))
             outcome = session.run(run)
             assert outcome.contents["y"].unique().tolist() == [held]
             assert torch.equal(outcome.contents["x"].view(torch.float32), run.buffers[0].content)
@@ -302,7 +302,7 @@ def test_a_session_can_end_before_the_plan_that_was_foreseen(looking):
         x = contents(seed)
         with opened(looking, "relu") as session:
             pids.append(session._runner.pid)
-            outcome = session.run(replace(relu_run(x), following=lambda: following))
+            outcome = session.run(replace(relu_run(x), following=lambda: (following,)))
         assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
     assert pids[0] == pids[1]
 
