@@ -378,8 +378,8 @@ class OutcomesTogether:
     """Of each run, in order, up to the first that did not end well: the last one has its fault then, and no run of
     the session can follow."""
     outside: tuple[int, Fault] | None = None
-    """What was written outside of all buffers or into an output before its own run, and the run whose buffer is
-    nearest to it; any of them may have written it."""
+    """What was written outside of all buffers or into an output before its own run, behind the number of the first
+    run that may have done so."""
 
 
 class UnsupportedError(Exception):

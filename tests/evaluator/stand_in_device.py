@@ -77,8 +77,10 @@ class StandIn:
         self._launches += 1
         x, y = (self._bytes(offset, 4 * count).view(np.float32) for offset in offsets)
         kind, _, rest = deed.partition(" ")
-        since = rest.removeprefix("=")  # of one launch alone, or of all after one
-        late = since.isdigit() and (self._launches > int(since) if since == rest else self._launches == int(since))
+        # Of all launches after one, of one alone (=), or of those of one size (n); all others are right.
+        since = rest.lstrip("=n")
+        now = {"=": self._launches == int(since or 0), "n": count == int(since or 0)} if since.isdigit() else {}
+        late = since.isdigit() and now.get(rest[:1], self._launches > int(since))
         if kind in ("relu", "slow") or (since.isdigit() and not late):
             y[:] = np.maximum(x, 0)
             time.sleep(self._takes_s() if kind == "slow" else 0)

@@ -25,6 +25,8 @@ from evaluator.problems.arrays import as_elements
 
 _EACH_BYTE: Final = 0x0101010101010101
 """Times a byte: a word of it."""
+_NEAR_BYTES: Final = 1 << 16
+"""What lies so near to a buffer was written by its own run: a sixteenth of what lies between those of two runs."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,9 @@ class RunMemory:
         }
 
     def trespass(self, placement: Placement) -> tuple[int, Fault] | None:
-        """What was written outside of the buffers, if anything, and which run it was nearest to."""
+        """What was written outside of the buffers, if anything, and the first run that may have done so: whose buffer
+        is near, or any of them.
+        """
         content = self._memory.content
         guards = placement.whole.guards()
         changed, owners = [], []
@@ -269,17 +273,18 @@ class RunMemory:
             number = placement.run_nearest(offset)
             place, element = placement.runs[number].nearest(offset)
             beyond = "before its start" if element < 0 else "past its end"
-            return number, _written_at(place.name, element, beyond)
+            near = placement.runs[number].distance(offset) <= _NEAR_BYTES
+            return number if near else 0, _written_at(place.name, element, beyond)
         return None
 
     def written_early(self, runs: Sequence[PlanRun], placement: Placement) -> tuple[int, Fault] | None:
-        """The output, if any, that a run before its own has written into, and the number of its own."""
-        for number, (run, kept) in enumerate(zip(runs, placement.early, strict=True)):
+        """The output, if any, that a run before its own has written into, and the first that may have done so."""
+        for run, kept in zip(runs, placement.early, strict=True):
             for place in kept:
                 hit = (self._memory.content[place.offset : place.end] != run.poison).nonzero()
                 if len(hit):
                     element = int(hit[0]) // place.item_bytes
-                    return number, _written_at(place.name, element, "by another launch than its own")
+                    return 0, _written_at(place.name, element, "by the launch of another trial")
         return None
 
 
