@@ -83,6 +83,14 @@ class RunMemory:
         """Whether the buffers of all these go beside each other."""
         return placed_together(runs, 0).whole.size_bytes <= self._memory.size_bytes
 
+    def leave(self) -> None:
+        """Before a plan that does nothing: memory stays as it is, and what earlier launches did to its guards too.
+
+        But the referee does something on the GPU, as before every launch: then the runner waits for its turn.
+        """
+        self._word.clone()
+        synchronize(self._word)
+
     def write(self, runs: tuple[PlanRun, ...], placement: Placement) -> None:
         """Have memory hold what the runs begin with, unless it does, and wait until it is there."""
         written, self._written = self._written, ()

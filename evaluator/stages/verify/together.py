@@ -27,11 +27,10 @@ from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
 
 _MOST: Final = 12
 """Trials that are run together: a twelfth of a wait is little beside the work of drawing and comparing."""
-_MOST_BYTES: Final = 1 << 20
-"""Of all tensors of a trial: what is larger takes longer to draw and to look at than to wait for."""
-_MOST_WORK: Final = 4_000_000
-"""Operations and words of memory, as a simulator does in a moment: the answers of all are computed before one is
-looked at, and a slow kernel would hold the GPU for all of them."""
+_MOST_BYTES: Final = 4 << 20
+"""Of all tensors of a trial: a dozen of them, with float64 beside, are little memory beside those that are timed."""
+_MOST_WORK: Final = 32_000_000
+"""Operations and words of memory of a trial: answers of all are computed before the first is looked at."""
 
 
 def groups(
