@@ -21,9 +21,14 @@ from benchmarks.gpu.throughput_page import REMARKS
 RESULTS = Path(__file__).parents[1] / "results"
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "gpu.md"
-THROUGHPUT = ("throughput", "gpu_throughput")
-"""What the benchmark of evaluations a minute saved, and the one before it: the first that is there counts."""
-NAMES = ("timing_repeatability", "gpu_corpus", "example_kernels_speed", "counters_vs_ncu")
+NAMES = (
+    "throughput",
+    "throughput_default",
+    "timing_repeatability",
+    "gpu_corpus",
+    "example_kernels_speed",
+    "counters_vs_ncu",
+)
 
 DIFFERENCES: dict[str, str] = {
     "relu_bulk_copy": "it copies in bulk, asynchronously (TMA), and waits at a barrier in shared memory",
@@ -69,8 +74,7 @@ def page(records: Mapping[str, Record]) -> str:
 
 def load() -> dict[str, Record]:
     """The results of all these benchmarks, by name."""
-    measured = next(name for name in THROUGHPUT if (RESULTS / f"{name}.json").is_file())
-    return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in (measured, *NAMES)}
+    return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in NAMES}
 
 
 def missed(record: Record) -> list[tuple[str, float, str, float]]:
@@ -83,17 +87,23 @@ def missed(record: Record) -> list[tuple[str, float, str, float]]:
 
 
 def _introduction(records: Mapping[str, Record]) -> str:
-    first = next(records[name] for name in THROUGHPUT if name in records)
-    device = re.sub(r" \(GPU-[^)]*\)", "", first["device"])
+    first = records["throughput"]
+    machine = re.sub(r"^[^,]*, ", "", _device(first))
     versions = ", ".join(f"{name} {version}" for name, version in first["versions"].items())
-    rows = [(f"`{record['command']}`", record["date"]) for record in records.values()]
+    rows = [
+        (f"`{record['command']}`", _device(record).partition(",")[0], record["date"]) for record in records.values()
+    ]
     return f"""# What was measured on a GPU
 
-On one {device}; {versions}.
+With {machine}; {versions}.
 This page is written by `benchmarks/gpu/gpu_page.py` from the files in `benchmarks/results`, which hold every figure.
 `make bench-gpu` measures again. Goals that were missed are said where they belong.
 
-{table(("measured by", "on"), rows)}"""
+{table(("measured by", "one GPU", "on"), rows)}"""
+
+
+def _device(record: Record) -> str:
+    return re.sub(r" \(GPU-[^)]*\)", "", record["device"])
 
 
 def _repeatability(record: Record) -> str:
@@ -122,9 +132,10 @@ def _repeatability(record: Record) -> str:
     )
     return f"""## How well a timing repeats
 
-{record["details"]["rounds"]} fresh evaluations of six kernels, none pooled, with a speedup asked for to 0.4 %: on \
-the idle machine, then beside
-{record["details"]["compilers"]} copies of nvcc that never stop. CV: standard deviation of the evaluations' results \
+{figures["idle_evaluations"]:.0f} fresh evaluations of six kernels on the idle machine, then \
+{figures["busy_evaluations"]:.0f} beside
+{record["details"]["compilers"]} copies of nvcc that never stop; none pooled, with a speedup asked for to 0.4 %.
+CV: standard deviation of the evaluations' results \
 over their mean. *Intervals
 that hold*: how many of the stated 95 % intervals hold the speedup of all samples together; 95 % would be right.
 

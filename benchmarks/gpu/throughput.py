@@ -186,7 +186,7 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="assay-profile-", ignore_cleanup_errors=True) as folder:
         own = dict(mode.service) | ({"ASSAY_GPU": run.gpu} if run.gpu else {})
         own |= {"ASSAY_REFEREE_PROFILE": folder} if run.profiled else {}
-        own |= {"ASSAY_REFEREES_PER_GPU": str(run.referees)}
+        own |= {"ASSAY_REFEREES_PER_GPU": str(run.referees), "ASSAY_TRIALS_TOGETHER": str(run.together)}
         with served(run.workers, settings=own) as service:
             try:
                 warm_up, warm_up_s = islice(fleet(seed + 1), 2 * run.workers), _WARM_UP_SHARE * left_s
@@ -257,6 +257,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=_CLIENTS)
     parser.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1))
     parser.add_argument("--referees", type=int, default=1, help="processes that judge on each GPU")
+    parser.add_argument("--together", type=int, default=1, help="small trials that a GPU launches together at most")
     parser.add_argument("--gpu-usd", type=float, default=_GPU_USD_AN_HOUR, help="what a GPU costs an hour")
     parser.add_argument("--core-usd", type=float, default=_CORE_USD_AN_HOUR, help="what a core costs an hour")
     parser.add_argument("--profile", action="store_true", help="say where the referee's time goes")

@@ -177,7 +177,7 @@ def measured(path: Path, toolbox: Toolbox, torch: TorchPackage, folder: Path, un
     found = re.search(r"^# problem: (.*)$", source, re.MULTILINE)
     if found is None or found[1] not in problems() or "load_inline" not in source:
         return  # of the last ones some are for problems of others
-    solution = Solution(source, find_problem(found[1]), Settings(), toolbox.sandbox)
+    solution = Solution(source, find_problem(found[1]), Settings(), toolbox.sandbox, "sm_80")
     texts = solution.compiled_texts()
     if len(texts) != 1 or texts[0].cpp == len(texts[0].sources):
         return

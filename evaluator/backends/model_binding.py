@@ -12,6 +12,9 @@ from typing import Any, Final
 BY_NAME_ALONE: Final = "_by_name_alone"
 """An attribute of a table that a model makes: it is the problem's input of its name, and no other of its shape."""
 
+NO_INPUT: Final = "_no_input"
+"""An attribute of a tensor that a model has made of a parameter, as another layout of it: it is no input itself."""
+
 
 class MisfitError(Exception):
     """The submission does not fit the problem: the text says how."""
@@ -77,7 +80,7 @@ def state_as_inputs(
     By name, where both have as many elements; the others by shape, in order, of the same type before those of another
     floating-point type. One that is no input is left as it is.
     """
-    held = [(name, one, tuple(one.shape)) for name, one in state]
+    held = [(name, one, tuple(one.shape)) for name, one in state if NO_INPUT not in vars(one)]
     left = {name: (one, tuple(one.shape)) for name, one in inputs.items()}
     bound: set[int] = set()
 

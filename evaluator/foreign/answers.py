@@ -45,7 +45,8 @@ class ReferenceAnswers:
         self._process, self._described_at = process, described_at
         self._stated, self._calibrated, self._calibration = stated, calibrated, calibration
         self._base = max(one.relative for one in calibration.outputs)
-        self._kept: dict[bytes, _Answer] = {}
+        self._kept: dict[bytes, tuple[_Answer, bool]] = {}
+        """And whether it is whole."""
         self._whole_at: set[tuple[tuple[str, int], ...]] = set()
         """Large sizes at which there was a whole answer."""
         self._scale_decides = False
@@ -54,33 +55,46 @@ class ReferenceAnswers:
     def has_answer(self, given: Arrays, at: Sizes) -> bool:
         """Whether it is finite. Raises ReferenceEndedError, InfrastructureError."""
         self._kept.clear()
+        whole = not self._value_is_enough(at)
         try:
-            answer = self._answered(given, at)
+            answer = self._answered(given, at) if whole else self._valued_if_finite(given, at)
         except ReferenceEndedError:
             raise
         except ReferenceRefusedError:
             return False
+        if answer is None or not is_finite(self._described_at(constants_of(self._stated, at)), answer):
+            return False
         # What is drawn is mostly asked for next, and one answer is as much as may be kept.
-        self._kept[digest_of(given, at)] = answer
-        return is_finite(self._described_at(constants_of(self._stated, at)), answer)
+        self._kept[digest_of(given, at)] = answer, whole
+        return True
 
     def oracle(self, given: Arrays, at: Sizes) -> dict[str, Expected]:
         """As a `Problem` has it. Raises ReferenceRefusedError, InfrastructureError."""
-        constants = constants_of(self._stated, at)
-        here, sizes = self._described_at(constants), tuple(sorted(constants.items()))
+        here = self._described_at(constants_of(self._stated, at))
         # Of hundreds of megabytes a digest takes a second: typical draws, of which none is kept, need none.
-        answer = self._kept.pop(digest_of(given, at), None) if self._kept else None
-        if answer is None and sizes in self._whole_at and not self._scale_decides:
+        kept = self._kept.pop(digest_of(given, at), None) if self._kept else None
+        if kept is None:
+            whole_too = not self._value_is_enough(at)
+            kept = self._answered(given, at) if whole_too else self._valued(given, at), whole_too
+        answer, is_whole = kept
+        if is_whole:
+            if sum(math.prod(facts.shape) for facts in (*here.inputs, *here.outputs)) > _VALUE_FIRST:
+                self._whole_at.add(_key(self._stated, at))
+            return self._expected(here, given, answer)
 
-            @functools.cache
-            def whole() -> dict[str, Expected]:
-                self._scale_decides = True
-                return self._expected(here, given, self._answered(given, at))
+        @functools.cache
+        def whole() -> dict[str, Expected]:
+            self._scale_decides = True
+            found = self._answered(given, at)
+            if not is_finite(here, found):  # a scale that no answer could be wrong by
+                raise ReferenceRefusedError(f"{self._process.name} at {sizes_in_words(at)}: {NOT_FINITE}.")
+            return self._expected(here, given, found)
 
-            return self._expected(here, given, self._valued(given, at), whole)
-        if sum(math.prod(facts.shape) for facts in (*here.inputs, *here.outputs)) > _VALUE_FIRST:
-            self._whole_at.add(sizes)
-        return self._expected(here, given, answer or self._answered(given, at))
+        return self._expected(here, given, answer, whole)
+
+    def _value_is_enough(self, at: Sizes) -> bool:
+        """Whether there was a whole answer at these sizes, which are large, and no scale decided so far."""
+        return not self._scale_decides and _key(self._stated, at) in self._whole_at
 
     def _answered(self, given: Arrays, at: Sizes) -> _Answer:
         constants, on_host = constants_of(self._stated, at), _on_host(given)
@@ -88,9 +102,15 @@ class ReferenceAnswers:
         return in_described_shapes(self._process.name, self._described_at(constants), answer)
 
     def _valued(self, given: Arrays, at: Sizes) -> _Answer:
-        """The same with the least that each scale can be: the element itself, and 0 of a whole number."""
-        constants = constants_of(self._stated, at)
-        here, values = self._described_at(constants), self._process.valued(_on_host(given), constants)
+        return self._with_least_scales(at, self._process.valued(_on_host(given), constants_of(self._stated, at)))
+
+    def _valued_if_finite(self, given: Arrays, at: Sizes) -> _Answer | None:
+        values = self._process.valued_if_finite(_on_host(given), constants_of(self._stated, at))
+        return None if values is None else self._with_least_scales(at, values)
+
+    def _with_least_scales(self, at: Sizes, values: _Answer) -> _Answer:
+        """With the least that each scale can be: the element itself, and 0 of a whole number."""
+        here = self._described_at(constants_of(self._stated, at))
         scales = {
             f"scale_{number}": np.abs(one) if facts.dtype.is_float else np.zeros(one.shape)
             for number, facts in enumerate(here.outputs)
@@ -119,6 +139,10 @@ class ReferenceAnswers:
                 whole=None if whole is None else functools.partial(_one_of, whole, facts.name),
             )
         return found
+
+
+def _key(stated: Description, at: Sizes) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(constants_of(stated, at).items()))
 
 
 def _one_of(expected: Callable[[], Mapping[str, Expected]], name: str) -> Expected:

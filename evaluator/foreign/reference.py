@@ -204,7 +204,14 @@ class ReferenceProcess:
 
     def valued(self, inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """`value_N` of each output N, of these inputs: a ninth of the work of `answered`. Raises as `drawn`."""
-        return self._ask({"ask": "value", "sizes": sizes}, inputs, _ANSWER_S, "answer")[1]
+        return self._ask({"ask": "value", "moved": False, "sizes": sizes}, inputs, _ANSWER_S, "answer")[1]
+
+    def valued_if_finite(
+        self, inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]
+    ) -> dict[str, NDArray[Any]] | None:
+        """The same where it is finite also with each step moved by a rounding; else None. Raises as `drawn`."""
+        told, found = self._ask({"ask": "value", "moved": True, "sizes": sizes}, inputs, _ANSWER_S, "answer")
+        return found if told.get("stays_finite") is True else None
 
     def computed(
         self, inputs: Mapping[str, NDArray[Any]], how: str, sizes: Mapping[str, int]

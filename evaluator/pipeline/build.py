@@ -130,7 +130,9 @@ def _solution_code(screened: ScreenedSource, toolbox: Toolbox) -> "HostCode | Ru
 
     submitted = screened.submitted
     try:
-        return Solution(screened.source, submitted.problem, submitted.settings, toolbox.sandbox).host_code()
+        return Solution(
+            screened.source, submitted.problem, submitted.settings, toolbox.sandbox, submitted.arch
+        ).host_code()
     except LiftRefusedError as refusal:
         return refusal.ruling
     except HeaderNotCoveredError as header:

@@ -65,9 +65,13 @@ class GpuRuntime:
         free_bytes: Callable[[], int],
         jobs_per_runner: int = 1,
         own_checks: checks.DeviceChecks | None = None,
+        runs_together: int = 1,
     ) -> None:
-        """`own_checks`: device code of ours that writes and looks; without it, array code does."""
+        """`own_checks`: device code of ours that writes and looks; without it, array code does. `runs_together`: how
+        many runs are launched together at most.
+        """
         self.pool = pool
+        self.runs_together = runs_together
         self.checks = own_checks
         self.jobs_per_runner = jobs_per_runner
         self.quarantine: str | None = None
@@ -315,11 +319,12 @@ class GpuSession:
 
     def most_together(self, runs: Sequence[PlanRun]) -> int:
         """How many of these, from the first, can be launched together."""
-        for most in range(1, len(runs)):
-            more = runs[: most + 1]
+        most = min(len(runs), self._runtime.runs_together)
+        for number in range(1, most):
+            more = runs[: number + 1]
             if not (self._memory.can_look(more) and self._memory.has_room(more)):
-                return most
-        return len(runs)
+                return number
+        return most
 
     def run_together(
         self,

@@ -291,6 +291,14 @@ class ReferenceServer:
         """Each output in float64. Raises RefusedError."""
         return self._run(given, DoubleArithmetic())
 
+    def stays_finite(self, given: Mapping[str, torch.Tensor], exact: Sequence[torch.Tensor]) -> bool:
+        """Whether the answer is finite, of the same shapes as `exact`, with everything moved by a rounding: a root of
+        what cancels may have none then. Raises RefusedError.
+        """
+        moved = self._run(given, DoubleArithmetic(Noise(SEED)))
+        alike = [tuple(one.shape) for one in moved] == [tuple(one.shape) for one in exact]
+        return alike and all(bool(one.isfinite().all()) for one in moved)
+
     def answered(self, given: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Each output in float64, and its scale. Raises RefusedError."""
         plainly = DoubleArithmetic()

@@ -51,7 +51,9 @@ def _reply(servers: "_Servers", request: Mapping[str, Any], given: Mapping[str, 
         found = server.computed(given, request["how"])
         return {}, {f"value_{at}": one for at, one in enumerate(found)}
     if asked == "value":
-        return {}, {f"value_{at}": one for at, one in enumerate(server.valued(given))}
+        found = server.valued(given)
+        told = {"stays_finite": server.stays_finite(given, found)} if request["moved"] else {}
+        return told, {f"value_{at}": one for at, one in enumerate(found)}
     exact, scales = server.answered(given)
     named = {f"value_{at}": one for at, one in enumerate(exact)}
     return {}, {**named, **{f"scale_{at}": one for at, one in enumerate(scales)}}

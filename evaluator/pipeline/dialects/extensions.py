@@ -28,7 +28,9 @@ def compiled_texts(job: GradingJob, source: str, dialect: Dialect) -> tuple[Exte
         return ()
     from evaluator.stages.lift.kernelbench.solution import Solution
 
-    found = Solution(source, job.problem, job.submission.settings, job.toolbox.sandbox).compiled_texts()
+    found = Solution(
+        source, job.problem, job.submission.settings, job.toolbox.sandbox, job.submitted.arch
+    ).compiled_texts()
     return tuple(
         ExtensionText(one.name, one.sources[: one.cpp], one.sources[one.cpp :], one.functions, one.flags)
         for one in found

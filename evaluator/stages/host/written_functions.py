@@ -15,7 +15,7 @@ from evaluator.stages.lift.extension.binding import (
     bind_extension,
 )
 from evaluator.stages.lift.extension.model_numbers import numbers_of
-from evaluator.stages.lift.triton.entry_points import RETURNING, bind_python, python_entry
+from evaluator.stages.lift.triton.entry_points import MODEL, RETURNING, bind_python, python_entry
 from evaluator.stages.screen.lexer import SourceText
 
 _DEFINED: Final = re.compile(r"\.\s*def\s*\(\s*\"(?P<name>\w+)\"\s*,\s*")
@@ -66,13 +66,15 @@ def call_of_extension(source: str, problem: Problem) -> tuple[ExtensionCall, str
 
 
 def call_of_python(source: str, problem: Problem) -> ExtensionCall | None:
-    """How `kernel_function` is called, and any function where the problem's own form says what it takes, as a
-    recording binds it; None for functions that take what their names say.
+    """How a function is called, as a recording binds it; None for one whose parameters are all called as the problem
+    calls its own, and where that is not to be read.
 
     Raises LiftRefusedError where it does not fit the problem.
     """
     entry = python_entry(source)
-    if entry is None or (entry.name != RETURNING and not problem.entry):
+    if entry is None or entry.name == MODEL or entry.takes_more:
+        return None
+    if entry.name != RETURNING and not problem.entry and set(entry.parameter_names) <= set(problem.parameter_names):
         return None
     binding = bind_python(problem, entry)
     tensors = {one.name for one in (*problem.inputs, *problem.outputs)}

@@ -7,7 +7,7 @@ architecture white papers (Turing 2018, A100 2020, GA102 2020, Ada 2022, H100 20
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from common.contract import KernelResources
 from common.gpu_limits import REGISTERS, limits_of
@@ -59,6 +59,25 @@ def device_line(arch: str) -> str:
     clocks = (gpu.clock_khz, gpu.memory_clock_khz, gpu.bus_bits)
     rest = (gpu.memory_bytes, gpu.l2_bytes, REGISTERS, limits.registers_per_block, *clocks)
     return " ".join(map(str, (*fields, *shared, *rest)))
+
+
+def device_for_python(arch: str) -> dict[str, Any]:
+    """The device as recorded Python is told of it, in the names of Triton's driver."""
+    limits, device = limits_of(arch), target_device(arch)
+    facts = {
+        "max_shared_mem": limits.shared_per_block_bytes,
+        "multiprocessor_count": device.multiprocessors,
+        "max_num_regs": 65536,
+        "warpSize": 32,
+        "sm_clock_rate": device.clock_khz,
+        "mem_clock_rate": device.memory_clock_khz,
+        "mem_bus_width": device.bus_bits,
+        "total_memory": device.memory_bytes,
+        "l2_cache_size": device.l2_bytes,
+        "max_threads": 32 * limits.max_warps,
+    }
+    capability = int(re.sub(r"\D", "", arch))
+    return {"capability": capability, "device_name": device.name.replace("_", " "), "device": facts}
 
 
 def kernel_lines(

@@ -30,7 +30,7 @@ from evaluator.stages.verify.findings.undefined_memory import (
     unset_variable,
 )
 from evaluator.stages.verify.free_registers import REGISTERS_HINT, FreeRegisters
-from evaluator.stages.verify.instruction_limit import instruction_limit, times_naive
+from evaluator.stages.verify.instruction_limit import instruction_limit, time_limit_s, times_naive
 from evaluator.stages.verify.trial_contents import NextTrial, RunOrder, TrialContents, poisoned, surely_right
 from evaluator.stages.verify.trials import PlannedTrial, trial_of, work_at
 from evaluator.stages.verify.verified import Verified
@@ -52,11 +52,6 @@ ORDERED_INSTRUCTIONS: Final = (20_000_000, 2_000_000, 200_000, 20_000)
 _OTHER_ORDER_S: Final = 2.0
 _ONE_RUN: Final = 0.25
 """Of the time of all runs, which are dozens: what one may take where only time ends it. It holds the whole GPU."""
-_SHORT_RUN_S: Final = 1.0
-_WORK_S: Final = 2e-6
-"""What one run of a small trial may take where only time ends it, and more for each operation or word that the
-problem cannot do without. One thread of a GPU that waits for memory at every step takes 0.6 us a step, while others
-use the GPU too. Where the problem is a file of somebody's, little is known of its work."""
 _OUT_OF_TIME: Final = Fault(kind="watchdog", message="the time of all runs was up")
 _PLAIN: Final = 0  # special registers of one multiprocessor, on which all blocks run
 
@@ -85,31 +80,25 @@ class Examination:
         """Of each run of a trial: the problem's work, the threads of all launches, and thread-instructions."""
         self.left_s = self.limit_s = settings.run_timeout_s
         self.run_limit_s = self.limit_s * (1.0 if session.counts_instructions else _ONE_RUN)
-        self.trial_limit_s = self.run_limit_s
-        """Of a run of the trial that is under way."""
         self.registers = FreeRegisters(session.free_registers, seed)
         self.weak_memory = WeakMemory(session.shares_memory, seed)
-        self.instruction_limit = 0
+        self.instruction_limit, self.trial_limit_s = 0, self.run_limit_s
         """Of a run of the trial that is under way."""
         self.trials: list[Trial] = []
         self.warnings: dict[str, None] = {}
         self.hazards: dict[HazardWarning, None] = {}
         self.printed = ""
         self.fault: Fault | None = None
-        self.thread_instructions = self.plain_instructions = 0
-        """All, and without those of drawn schedules and weak memory."""
+        self.thread_instructions = self.plain_instructions = 0  # of all runs; but of drawn schedules and weak memory
         self.facts: dict[str, int] = {}
         self.deterministic = True
-        self.apart = False
-        """Whether trials that were run together were not all as they should be: the others are run one by one."""
         self.finished = True  # the last run: memory is as a call leaves it
         self.order_sizes: dict[int, Sizes] = {}
         """By `ORDERED_INSTRUCTIONS`: the largest that costs so much at most."""
         self.order_costs: dict[int, int] = {}
         self.scheduled: dict[str, int] = {}
         """Drawn schedules that were run, by place."""
-        self.schedule: int | None = None
-        """The one that showed something."""
+        self.schedule: int | None = None  # the one that showed something
         self.watching = Watching(seed)
         self.jitter = seed
         self.order = RunOrder(session, self.contents, POISON, seed)
@@ -153,17 +142,12 @@ class Examination:
         drawn while this one's program runs, and be there as soon as that was looked at.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
-        self.trial_limit_s = self.limit_of(trial, sized_plan)
+        if not (self.session.counts_instructions or sized_plan.host_call):
+            self.trial_limit_s = min(self.run_limit_s, time_limit_s(self.problem, trial.sizes))
         inputs = self.inputs = self.contents.inputs(trial, [one for one, _ in following])
         begins = self.order.begin(trial, sized_plan, following)
         ruling = self._examine(trial, sized_plan, inputs, *begins)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
-
-    def limit_of(self, trial: PlannedTrial, sized_plan: SizedPlan) -> float:
-        """What one run of the trial may take, seconds."""
-        if self.problem.naive is None or self.session.counts_instructions or sized_plan.host_call:
-            return self.run_limit_s
-        return min(self.run_limit_s, _SHORT_RUN_S + _WORK_S * work_at(self.problem, trial.sizes))
 
     def _examine(
         self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays, keeps: bool, elsewhere: int
@@ -380,23 +364,19 @@ class Examination:
         )
         return self.carry_out(run, ours=bool(watch or schedule or weak_memory))
 
-    def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
-        """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
+    def carry_out(self, run: PlanRun, ours: bool = False, made: RunOutcome | None = None) -> RunOutcome:
+        """Run it, unless it was `made`, and take account of what it took and said; `ours`: its time is ours."""
         started_s = time.monotonic()
-        outcome = self.session.run(run)
+        outcome = self.session.run(run) if made is None else made
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
-        return self.account(outcome, 0.0 if ours else took_s, drawn=bool(run.schedule), weak=bool(run.weak_memory))
-
-    def account(self, outcome: RunOutcome, took_s: float, drawn: bool = False, weak: bool = False) -> RunOutcome:
-        """Take account of a run that took so much of the time; `drawn`: its schedule was."""
-        self.left_s -= took_s
+        self.left_s -= 0 if ours else took_s
         if self.left_s < 0 and outcome.fault is None:
             outcome = replace(outcome, contents={}, fault=_OUT_OF_TIME)
         self.finished = outcome.fault is None
         self.thread_instructions += outcome.thread_instructions
-        if not (drawn or weak):
+        if not (run.schedule or run.weak_memory):
             self.plain_instructions += outcome.thread_instructions
-        if not drawn:  # what lanes that have parted do together is warned of where they meet as they can
+        if not run.schedule:  # what lanes that have parted do together is warned of where they meet as they can
             self._heed(outcome)
         for name, count in outcome.facts.items():
             self.facts[name] = self.facts.get(name, 0) + count

@@ -5,6 +5,7 @@ right: so the limit is what a hundred naive kernels take, and never below 10^9, 
 two. Where a hundred naive kernels take longer than the time limit, the time limit still ends a run.
 """
 
+import math
 from typing import Final
 
 from evaluator.problems.problem import Problem, Sizes
@@ -38,6 +39,11 @@ they were counted (profile/naive_counters.json; a test holds these figures again
 from size to size. A warp's instruction counts for eight of them at least, as in `PlanRun.instruction_limit`."""
 _UNKNOWN: Final = 20.0
 """Of a problem that is not listed: as many as any."""
+_SHORT_RUN_S: Final = 1.0
+_WORK_S: Final = 2e-6
+"""What one run of a small trial may take where only time ends it, and more for each operation or word that the
+problem cannot do without. One thread of a GPU that waits for memory at every step takes 0.6 us a step, while others
+use the GPU too. Where the problem is a file of somebody's, little is known of its work."""
 
 
 def naive_instructions(problem: Problem, sizes: Sizes) -> int:
@@ -48,6 +54,13 @@ def naive_instructions(problem: Problem, sizes: Sizes) -> int:
 def instruction_limit(problem: Problem, sizes: Sizes) -> int:
     """After how many thread-instructions a run at `sizes` ends."""
     return max(_LEAST, _TIMES_NAIVE * naive_instructions(problem, sizes))
+
+
+def time_limit_s(problem: Problem, sizes: Sizes) -> float:
+    """After how long a run at `sizes` ends on a GPU, as far as that is known of the problem."""
+    if problem.naive is None:
+        return math.inf
+    return _SHORT_RUN_S + _WORK_S * _units(problem, sizes)
 
 
 def times_naive(problem: Problem, sizes: Sizes) -> str:

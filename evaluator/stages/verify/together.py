@@ -22,6 +22,7 @@ from evaluator.problems.problem import Arrays, Problem
 from evaluator.stages.launch.checked_plan import SizedPlan
 from evaluator.stages.verify.examination import POISON, Examination
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
+from evaluator.stages.verify.instruction_limit import time_limit_s
 from evaluator.stages.verify.trial_contents import TWICE_MOST, NextTrial, poisoned
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes, work_at
 
@@ -89,15 +90,18 @@ class TrialsTogether:
         """`following`: the trial that comes next, or those that are run together then."""
         self._examination, self._trials, self._following = examination, trials, following
         self._inputs: list[Arrays] = []
+        self.apart = False
+        """Whether they were not all as they should be: those that follow are better run one by one."""
+        self._runs: tuple[PlanRun, ...] = ()
         self._before = len(examination.trials)
 
     def judge(self) -> Ruling | None:
         """Run all, and record them up to the first that fails. Raises UnsupportedError, InfrastructureError."""
         examination = self._examination
-        found = self._run()
+        found = self._run_all()
         ends_badly = found.outcomes[-1].fault is not None
         for number, outcome in enumerate(found.outcomes):
-            taken = examination.account(outcome, outcome.own_s or 0.0)
+            taken = examination.carry_out(self._runs[number], made=outcome)
             finding = self._finding(number, taken, found.outside, ends_badly)
             if finding is not None:
                 return finding.ruling if ends_badly or taken.fault is not None else self._by_itself(number, finding)
@@ -105,15 +109,19 @@ class TrialsTogether:
             examination.costs.append((work_at(examination.problem, trial.sizes), sized_plan.threads, 0))
         return None
 
-    def _run(self) -> OutcomesTogether:
+    def _run_all(self) -> OutcomesTogether:
         examination, session = self._examination, self._examination.session
         assert isinstance(session, RunsTogether)
         behind = [trial for trial, _ in self._following]
         self._inputs = [examination.contents.inputs(trial, behind) for trial, _ in self._trials]
         runs = examination.order.begin_together(self._trials, self._inputs, self._following)
-        limits_s = [examination.limit_of(trial, sized_plan) for trial, sized_plan in self._trials]
+        limits_s = [time_limit_s(examination.problem, trial.sizes) for trial, _ in self._trials]
+        self._runs = tuple(
+            replace(run, time_limit_s=min(examination.run_limit_s, limit_s))
+            for run, limit_s in zip(runs, limits_s, strict=True)
+        )
         return session.run_together(
-            tuple(replace(run, time_limit_s=limit_s) for run, limit_s in zip(runs, limits_s, strict=True)),
+            self._runs,
             examination.left_s,
             partial(examination.contents.wanted_together, self._trials, self._inputs),
             examination.order.after_trial,
@@ -145,7 +153,7 @@ class TrialsTogether:
         them wrote to memory of another.
         """
         examination = self._examination
-        examination.apart, examination.fault = True, None
+        self.apart, examination.fault = True, None
         del examination.trials[self._before + first :]
         order = [*range(first, len(self._trials)), *range(first)]
         examination.contents.put_back([self._trials[n][0] for n in order], [self._inputs[n] for n in order])

@@ -60,10 +60,11 @@ def verify(
         progress(numbers[0], len(trials))
         following = [planned[number] for number in waiting[0]] if waiting else []
         if len(numbers) > 1:
-            ruling = TrialsTogether(examination, [planned[number] for number in numbers], following).judge()
+            together = TrialsTogether(examination, [planned[number] for number in numbers], following)
+            ruling = together.judge()
             for number in numbers[1:] if ruling is None else ():
                 progress(number, len(trials))
-            if examination.apart:
+            if together.apart:
                 waiting = deque((number,) for each in waiting for number in each)
         else:
             if numbers[0] == usual and session.reorders and (ruling := other_orders(examination)):

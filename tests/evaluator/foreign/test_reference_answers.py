@@ -24,7 +24,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the file's process is asked for, and 4,096 elements are large."""
     monkeypatch.setattr(answers, "_VALUE_FIRST", LARGE - 1)
     found: list[str] = []
-    for name in ("answered", "valued"):
+    for name in ("answered", "valued", "valued_if_finite"):
         own = getattr(ReferenceProcess, name)
         monkeypatch.setattr(
             ReferenceProcess, name, lambda *given, own=own, name=name: found.append(name) or own(*given)
@@ -59,7 +59,7 @@ def test_after_a_whole_answer_the_value_alone_is_asked_for(toolbox: Toolbox, ask
         asked.clear()
         inputs = drawn(problem, 5, distribution=2)  # whose answer must be finite whatever is rounded
         assert compared(problem, inputs, inputs["a"] + inputs["b"]).mismatch is None
-        assert asked == ["answered"]
+        assert asked == ["valued_if_finite"]
         asked.clear()
         inputs = drawn(problem, 6)
         wrong = compared(problem, inputs, inputs["a"] + np.float32(1.0001) * inputs["b"])
@@ -102,6 +102,19 @@ def test_what_hangs_on_a_rounding_is_held_against_the_whole_answer(
             assert compared(problem, inputs, found).mismatch is None
         assert asked[0] == "answered"
         assert "valued" in asked
+
+
+def test_a_value_that_a_rounding_makes_infinite_is_no_answer(toolbox: Toolbox, asked: list[str]) -> None:
+    """The root of a difference of two means, which is nothing in a row of one value, and less after a rounding."""
+    root = "torch.sqrt(torch.mean(a * a, dim=1) - torch.mean(a, dim=1) ** 2) + torch.mean(b, dim=1)"
+    with stated(root, toolbox) as problem:
+        sizes, typical = problem.example_sizes[0], drawn(problem, 0)
+        compared(problem, typical, np.zeros(64, np.float32))  # a whole answer, which large sizes have once
+        asked.clear()
+        known = problem.oracle.__self__
+        assert known.has_answer(typical, sizes)
+        assert not known.has_answer({**typical, "a": np.full_like(typical["a"], 0.5)}, sizes)
+        assert asked == ["valued_if_finite"] * 2
 
 
 def test_small_sizes_have_whole_answers(toolbox: Toolbox, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 // problem: relu
 // style: clone, then in place; a dispatch macro with all types and half, an output of zeros that is filled by copy_
 #include <torch/extension.h>
+#include <ATen/ceil_div.h>
 
 template <typename T> __global__ void relu_(T* x, int n)
 {

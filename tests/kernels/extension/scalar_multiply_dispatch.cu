@@ -1,6 +1,7 @@
 // problem: scalar_multiply
 // style: AT_DISPATCH_FLOATING_TYPES with a lambda in parentheses, py::arg, current stream
 #include <torch/extension.h>
+#include <ATen/ceil_div.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAException.h>
 

@@ -21,7 +21,7 @@ WRONG = {
     "relu_plain": ("fmaxf(x[idx], 0.0f)", "fminf(x[idx], 0.0f)"),
     "saxpy_scalar": ("Saxpy.apply(x, y, float(alpha))", "Saxpy.apply(x, y, 2.0)"),
     "reduce_sum_two_functions": ("sums.sum_blocks(x, self.blocks), 1)", "sums.sum_blocks(x, self.blocks), 1)[0:1]"),
-    "linear_bias": ("x, self.linear.weight, self.linear.bias", "x, self.linear.weight, torch.zeros(out_features)"),
+    "linear_bias": ("x, self.linear.weight, self.linear.bias", "x, self.linear.weight, 0 * self.linear.bias"),
     "two_results": ("return total, product", "return product, total"),
     "vector_add_in_init": ("const int64_t n = a.numel()", "static const int64_t n = a.numel()"),
 }

@@ -103,7 +103,7 @@ _MACROS: Final = {
 
 
 _UNKNOWN: Final = re.compile(
-    r'(?:class|struct|namespace) "(?P<of>(?:at|torch|c10|caffe2|pybind11)(?:::\w+)*)[^"]*" has no member '
+    r'(?:class|struct|namespace) "(?P<of>(?:at|torch|c10|caffe2|pybind11)(?:::\w+)*)[^"]*" has no member (?:class )?'
     r'"(?P<member>\w+)"'
     r'|identifier "(?P<macro>(?:AT|TORCH|C10|PYBIND11|CUBLAS|CUDNN|cublas|cudnn)_?\w+)" is undefined'
 )

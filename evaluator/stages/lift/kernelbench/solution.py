@@ -20,8 +20,10 @@ from evaluator.stages.lift.binding import LiftRefusedError
 from evaluator.stages.lift.calls.process_calls import ProcessCalls
 from evaluator.stages.lift.extension.headers import FLAGS
 from evaluator.stages.lift.host_runs import HostCall, RecordingSandbox, bytes_of_tensors, ending_of, run_untrusted
+from evaluator.stages.lift.kernelbench.joined_text import CompiledText, joined
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.lifting import BoundHostCode, HostCode, form_of_extension
+from evaluator.stages.lift.target_device import device_for_python
 
 _TRACE_S: Final = 20.0
 _TRACE_CPU_S: Final = 5.0
@@ -30,11 +32,9 @@ _MAX_FOUND_BYTES: Final = 8 << 20
 _PACKAGE: Final = Path(__file__).parents[3]
 _FAST_MATH: Final = re.compile(r"--?use_fast_math")
 _UNDEFINES: Final = re.compile(r"-U(__CUDA_NO_\w+)")
-_ALWAYS: Final = "#include <torch/extension.h>"
 _UNSUPPORTED: Final = "It was not judged, so there is no reward."
 
 _Line = Annotated[str, Field(max_length=4000, pattern=r"^[a-z]{1,12}(?: [0-9a-fA-Fin.+-]+)*$")]
-_Text = Annotated[str, Field(max_length=1 << 20)]
 
 
 class _Refusal(Wire):
@@ -48,22 +48,6 @@ class _Call(Wire):
     refusal: _Refusal | None = None
 
 
-class CompiledText(Wire):
-    """What one call of `load_inline` is given."""
-
-    name: Annotated[str, Field(max_length=200)]
-    sources: Annotated[tuple[_Text, ...], Field(max_length=16)]
-    cpp: Annotated[StrictInt, Field(ge=0, le=16)]
-    """How many of these are `cpp_sources`; the others are `cuda_sources`."""
-    lines: Annotated[tuple[Annotated[StrictInt, Field(ge=0, le=1 << 20)], ...], Field(max_length=16)]
-    """Where each begins in the solution; 0 where that cannot be told."""
-    functions: (
-        Annotated[tuple[Annotated[str, Field(max_length=201, pattern=r"^[A-Za-z_]\w*$")], ...], Field(max_length=64)]
-        | None
-    )
-    flags: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=64)]
-
-
 class _Found(Wire):
     modules: Annotated[tuple[CompiledText, ...], Field(max_length=256)]
     calls: tuple[_Call, ...]
@@ -73,9 +57,10 @@ class _Found(Wire):
 class Solution:
     """One text with `ModelNew`, for one problem."""
 
-    def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox) -> None:
+    def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox, arch: str) -> None:
+        """`arch`: of the device that it is told of, such as `sm_80`."""
         self.source, self.problem, self.settings = source, problem, settings
-        self.sandbox = RecordingSandbox(sandbox)
+        self.sandbox, self.arch = RecordingSandbox(sandbox), arch
 
     def host_code(self) -> HostCode:
         """Its C++ and its calls. Raises LiftRefusedError, HeaderNotCoveredError, InfrastructureError."""
@@ -92,7 +77,7 @@ class Solution:
             )
         if call.refusal is not None:
             raise _refused(call.refusal)
-        text = _text(self.source, found.modules)
+        text = joined(self.source, found.modules)
         flags = _flags(found.modules)
         called = dict.fromkeys(
             bytes.fromhex(line.split()[1]).decode(errors="replace") for line in call.lines if line.startswith("call ")
@@ -117,7 +102,7 @@ class Solution:
             found = self._run(processes)
         except LiftRefusedError as refusal:
             return [refusal]
-        if any(one not in compiled for one in found.modules):
+        if not {one.meaning for one in found.modules} <= {one.meaning for one in compiled}:
             return [
                 LiftRefusedError(
                     Status.UNSUPPORTED,
@@ -144,7 +129,7 @@ class Solution:
         files = {"solution.py": self.source.encode()}
         if (reference := reference_of(self.problem)) is not None:
             files["reference.py"] = reference
-        request = {"calls": [self._asked(process) for process in processes]}
+        request = {"calls": [self._asked(process) for process in processes], "device": device_for_python(self.arch)}
         limits = Limits(
             wall_s=_TRACE_S,
             cpu_s=_TRACE_CPU_S,
@@ -257,31 +242,3 @@ def _flags(modules: Sequence[CompiledText]) -> tuple[str, ...]:
     undefined = {f"-D{match[1]}" for flag in asked if (match := _UNDEFINES.fullmatch(flag))}
     fast = ("--use_fast_math",) if any(_FAST_MATH.fullmatch(flag) for flag in asked) else ()
     return (*(flag for flag in FLAGS if flag not in undefined), *fast)
-
-
-def _text(source: str, modules: Sequence[CompiledText]) -> str:
-    """All sources as one text of C++, each at the lines that it has in the solution where that can be told."""
-    begun = [pair for module in modules for pair in zip(module.sources, module.lines, strict=True)]
-    places = {text: line for text, line in begun if line}
-    texts = [text for text, _ in begun if text.strip()]
-    lines: list[str] = []
-    later: list[str] = []
-    for text in sorted(texts, key=lambda one: places.get(one, 1 << 30)):
-        at = places.get(text)
-        if at is None or at <= len(lines):
-            later.append(text)
-            continue
-        lines += [""] * (at - 1 - len(lines))
-        lines += text.split("\n")
-    lines += [""] * (source.count("\n") + 1 - len(lines))
-    for text in later:
-        lines += text.split("\n")
-    if any("PYBIND11_MODULE" in text for text in texts):
-        lines.append("")
-    else:
-        names = dict.fromkeys(name for module in modules for name in module.functions or ())
-        defined = " ".join(f'm.def("{name}", torch::wrap_pybind_function({name}), "{name}");' for name in names)
-        lines.append(f"PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ {defined} }}")
-    # As load_inline does; in the first line, so that no line moves.
-    first = lines[0]
-    return "\n".join([_ALWAYS if not first.strip() else f"{_ALWAYS}\n{first}", *lines[1:]]) + "\n"

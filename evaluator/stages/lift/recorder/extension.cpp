@@ -61,7 +61,7 @@ assay::Value tensor_value(const at::Tensor &tensor) {
 at::Tensor tensor_of(const assay::Value &value) { return assay::Taken<at::Tensor>::from(value); }
 
 bool is_view(const std::string &what) {
-    for (const char *one : {"view", "reshape", "flatten", "transpose", "permute", "squeeze", "unsqueeze", "contiguous", "select"})
+    for (const char *one : {"view", "reshape", "flatten", "transpose", "permute", "squeeze", "unsqueeze", "contiguous", "select", "narrow"})
         if (what == one) return true;
     return false;
 }
@@ -75,7 +75,8 @@ at::Tensor viewed(const std::string &what, const at::Tensor &x, const std::vecto
     if (what == "squeeze") return n.empty() ? x.squeeze() : x.squeeze(n[0]);
     if (what == "unsqueeze") return x.unsqueeze(n.at(0));
     if (what == "select") return x.select(n.at(0), n.at(1));
-    return x.contiguous();
+    if (what == "narrow") return x.narrow(n.at(0), n.at(1), n.at(2));
+    return x.contiguous((c10::MemoryFormat)n.at(0));
 }
 
 assay::Value carried_out(const Line &line, const std::vector<assay::Value> &values) {
@@ -117,7 +118,12 @@ assay::Value carried_out(const Line &line, const std::vector<assay::Value> &valu
         if (skipped) one.fill_(line.number);
         return tensor_value(one);
     } else if (line.what == "copy") {
-        return tensor_value(tensor_of(values.at((size_t)n.at(0))).clone());
+        return tensor_value(tensor_of(values.at((size_t)n.at(0))).clone(n.size() > 1 ? (c10::MemoryFormat)n[1] : c10::MemoryFormat::Preserve));
+    } else if (line.what == "typed") {
+        return tensor_value(tensor_of(values.at((size_t)n.at(0))).to((c10::ScalarType)n.at(1)));
+    } else if (line.what == "packed") {
+        // Python took it for contiguous, and may have chosen by that what it does.
+        if (!tensor_of(values.at((size_t)n.at(0))).is_contiguous()) assay::operator_called("is_contiguous");
     } else if (line.what == "give") {
         const assay::Value &given = values.at((size_t)n.at(0));
         for (const assay::Value &one : given.kind == 'l' ? given.list : std::vector<assay::Value>{given})

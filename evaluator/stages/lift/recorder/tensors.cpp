@@ -47,6 +47,61 @@ std::vector<int64_t> dense(c10::IntArrayRef sizes) {
     return strides;
 }
 
+// Strides of what lies as a memory format says: its dimensions from the innermost outwards. False where it has another number of them.
+bool strides_in(c10::MemoryFormat format, c10::IntArrayRef sizes, std::vector<int64_t> &strides) {
+    size_t dims = sizes.size();
+    if (format == c10::MemoryFormat::Contiguous) {
+        strides = dense(sizes);
+        return true;
+    }
+    if (dims != (format == c10::MemoryFormat::ChannelsLast ? 4u : 5u)) return false;
+    strides.assign(dims, 1);
+    int64_t step = 1;
+    for (size_t i = 0; i < dims; i++) {
+        size_t dim = i == 0 ? 1 : i == dims - 1 ? 0 : dims - i;
+        strides[dim] = step;
+        step *= sizes[dim] > 1 ? sizes[dim] : 1;
+    }
+    return true;
+}
+
+// The dimensions from the innermost outwards, as PyTorch sorts them where it keeps a layout (infer_dense_strides).
+std::vector<size_t> innermost_first(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+    std::vector<size_t> order;
+    for (size_t i = sizes.size(); i-- > 0;) order.push_back(i);
+    auto comes_later = [&](size_t one, size_t other) {
+        if (!strides[one] || !strides[other]) return 0;
+        if (strides[one] != strides[other]) return strides[one] < strides[other] ? -1 : 1;
+        return sizes[one] > sizes[other] ? 1 : 0;
+    };
+    for (size_t i = 1; i < order.size(); i++) {
+        size_t at = i;
+        for (size_t j = i; j-- > 0;) {
+            int later = comes_later(order[j], order[at]);
+            if (later < 0) break;
+            if (later > 0) std::swap(order[j], order[at]), at = j;
+        }
+    }
+    return order;
+}
+
+std::vector<int64_t> dense_in_the_order_of(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+    std::vector<int64_t> made(sizes.size(), 1);
+    int64_t step = 1;
+    for (size_t dim : innermost_first(sizes, strides)) {
+        made[dim] = step;
+        step *= sizes[dim] > 1 ? sizes[dim] : 1;
+    }
+    return made;
+}
+
+// Where elements lie is the same, though dimensions of one element have other strides.
+bool same_places(c10::IntArrayRef sizes, c10::IntArrayRef one, c10::IntArrayRef other) {
+    for (size_t i = 0; i < sizes.size(); i++)
+        if (sizes[i] != 1 && one[i] != other[i]) return false;
+    return true;
+}
+
 // The memory of the host's tensors is in a place of its own: no kernel can follow an address there.
 unsigned long long host_memory(size_t bytes) {
     constexpr unsigned long long first = 3ull << 45;
@@ -62,7 +117,9 @@ unsigned long long host_memory(size_t bytes) {
 at::Tensor made(c10::IntArrayRef sizes, c10::TensorOptions options) {
     TensorFacts *facts = new TensorFacts;
     facts->sizes = sizes.vec();
-    facts->strides = dense(sizes);
+    c10::MemoryFormat format = options.memory_format_opt().value_or(c10::MemoryFormat::Contiguous);
+    if (format == c10::MemoryFormat::Preserve) format = c10::MemoryFormat::Contiguous;
+    if (!strides_in(format, sizes, facts->strides)) check_failed(said("required rank ", format == c10::MemoryFormat::ChannelsLast ? 4 : 5, " tensor to use channels_last format"));
     facts->numel = product(sizes);
     facts->type = options.dtype().type;
     facts->on_device = options.device().is_cuda();
@@ -180,7 +237,7 @@ std::string bytes_of(const c10::Scalar &value, c10::ScalarType type) {
 void fill(const at::Tensor &tensor, const c10::Scalar &value, const char *call) {
     TensorFacts *facts = facts_of(tensor, call);
     if (!facts->numel) return;
-    if (!tensor.is_contiguous()) assay::operator_called(call);
+    if (!tensor.is_non_overlapping_and_dense()) assay::operator_called(call);
     std::string element = bytes_of(value, facts->type);
     if (facts->on_device) {
         record_fill(tensor.data_ptr(), in_hex(element.data(), element.size()), tensor.nbytes(), recorder().current_stream, call);
@@ -238,15 +295,27 @@ ScalarType Tensor::scalar_type() const { return facts_of(*this, "scalar_type")->
 Device Tensor::device() const { return facts_of(*this, "device")->on_device ? Device(kCUDA, 0) : Device(kCPU); }
 bool Tensor::is_contiguous(MemoryFormat format) const {
     TensorFacts *f = facts_of(*this, "is_contiguous");
-    if (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d) return false;
-    if (!f->numel) return true;
-    int64_t step = 1;
-    for (size_t i = f->sizes.size(); i-- > 0;) {
-        if (f->sizes[i] == 1) continue;
-        if (f->strides[i] != step) return false;
-        step *= f->sizes[i];
+    if (format == MemoryFormat::Preserve) check_failed("is_contiguous does not support preserve memory format");
+    std::vector<int64_t> strides;
+    if (!strides_in(format, f->sizes, strides)) return false;
+    return !f->numel || same_places(f->sizes, f->strides, strides);
+}
+bool Tensor::is_non_overlapping_and_dense() const {
+    TensorFacts *f = facts_of(*this, "is_non_overlapping_and_dense");
+    return !f->numel || same_places(f->sizes, f->strides, dense_in_the_order_of(f->sizes, f->strides));
+}
+// That of the strides alone, dimensions of one element counted: as PyTorch's is_channels_last_strides_2d.
+MemoryFormat Tensor::suggest_memory_format(bool) const {
+    TensorFacts *f = facts_of(*this, "suggest_memory_format");
+    size_t dims = f->sizes.size();
+    if ((dims != 4 && dims != 5) || !f->strides[1]) return MemoryFormat::Contiguous;
+    int64_t least = 0;
+    for (size_t i = 0; i < dims; i++) {
+        size_t dim = i == 0 ? 1 : i == dims - 1 ? 0 : dims - i;
+        if (!f->sizes[dim] || f->strides[dim] < least || (!dim && least == f->strides[1])) return MemoryFormat::Contiguous;
+        least = f->strides[dim] * (f->sizes[dim] > 1 ? f->sizes[dim] : 1);
     }
-    return true;
+    return dims == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 
 void *Tensor::data_ptr() const {
@@ -393,6 +462,16 @@ std::vector<Tensor> Tensor::split(int64_t many, int64_t dim) const {
     for (int64_t at = 0; at < size(dim); at += many) made.push_back(narrow(dim, at, size(dim) - at < many ? size(dim) - at : many));
     return made;
 }
+std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, int64_t dim) const {
+    std::vector<Tensor> made;
+    int64_t at = 0;
+    for (int64_t one : sizes) {
+        made.push_back(narrow(dim, at, one));
+        at += one;
+    }
+    if (at != size(dim)) check_failed(said("split_with_sizes expects split_sizes to sum exactly to ", size(dim), ", but got split_sizes=", sizes));
+    return made;
+}
 std::vector<Tensor> Tensor::chunk(int64_t many, int64_t dim) const {
     if (many <= 0) check_failed("chunk expects `chunks` to be greater than 0");
     int64_t each = (size(dim) + many - 1) / many;
@@ -405,20 +484,21 @@ std::vector<Tensor> Tensor::unbind(int64_t dim) const {
 }
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
-    if (format == MemoryFormat::Contiguous && is_contiguous()) return *this;
+    if (is_contiguous(format)) return *this;
     assay::operator_called("contiguous");
 }
-Tensor Tensor::clone(optional<MemoryFormat>) const {
-    if (!is_contiguous()) assay::operator_called("clone");
-    Tensor copy = made(sizes(), options());
+Tensor Tensor::clone(optional<MemoryFormat> format) const {
+    // A copy of the memory as it lies, and nothing that moves elements.
+    Tensor copy = empty_like(*this, {}, format);
+    if (!is_non_overlapping_and_dense() || (numel() && !same_places(sizes(), strides(), copy.strides()))) assay::operator_called("clone");
     copy.copy_(*this);
     return copy;
 }
 const Tensor &Tensor::copy_(const Tensor &from, bool) const {
     TensorFacts *to_facts = facts_of(*this, "copy_"), *from_facts = facts_of(from, "copy_");
     if (!from_facts->on_device && !to_facts->on_device && from.scalar_type() != scalar_type()) assay::operator_called("copy_");
-    if (sizes() != from.sizes() || !is_contiguous() || !from.is_contiguous() || scalar_type() != from.scalar_type())
-        assay::operator_called("copy_");
+    if (sizes() != from.sizes() || scalar_type() != from.scalar_type()) assay::operator_called("copy_");
+    if (numel() && (!is_non_overlapping_and_dense() || !same_places(sizes(), strides(), from.strides()))) assay::operator_called("copy_");
     if (from_facts->on_device && !to_facts->on_device) assay::host_reads("copy_");
     cudaMemcpyAsync(data_ptr(), from.data_ptr(), nbytes(), cudaMemcpyDefault, recorder().current_stream);
     return *this;
@@ -435,11 +515,15 @@ Tensor Tensor::to(const TensorOptions &wanted, bool, bool copy) const {
     if (wanted.has_dtype() && wanted.dtype().type != scalar_type()) assay::operator_called("to");
     if (wanted.has_device() && wanted.device().kind != device().kind) {
         if (is_cuda()) assay::host_reads("to");
-        Tensor there = made(sizes(), options().device(kCUDA));
+        Tensor there = empty_like(*this, TensorOptions(kCUDA));
         there.copy_(*this);
         return there;
     }
     return copy ? clone() : *this;
+}
+Tensor Tensor::to(const TensorOptions &wanted, bool non_blocking, bool copy, optional<MemoryFormat> format) const {
+    if (format && *format != MemoryFormat::Preserve && !is_contiguous(*format)) assay::operator_called("to");
+    return to(wanted, non_blocking, copy);
 }
 Tensor Tensor::to(ScalarType type, bool, bool copy) const { return to(TensorOptions(type), false, copy); }
 Tensor Tensor::to(Device its_device, ScalarType type, bool, bool copy) const { return to(TensorOptions(type).device(its_device), false, copy); }
@@ -452,8 +536,7 @@ Tensor Tensor::new_zeros(IntArrayRef sizes, TensorOptions wanted) const { return
 Tensor Tensor::new_full(IntArrayRef sizes, const Scalar &value, TensorOptions wanted) const { return full(sizes, value, options().merge_in(wanted)); }
 
 Tensor empty(IntArrayRef sizes, TensorOptions options, optional<MemoryFormat> format) {
-    if (format && *format != MemoryFormat::Contiguous && *format != MemoryFormat::Preserve) assay::operator_called("empty");
-    return made(sizes, options);
+    return made(sizes, format ? options.memory_format(format) : options);
 }
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, TensorOptions options) {
     Tensor whole = made(sizes, options);
@@ -469,18 +552,20 @@ Tensor full(IntArrayRef sizes, const Scalar &value, TensorOptions options) {
 }
 Tensor zeros(IntArrayRef sizes, TensorOptions options) { return full(sizes, 0, options); }
 Tensor ones(IntArrayRef sizes, TensorOptions options) { return full(sizes, 1, options); }
-Tensor empty_like(const Tensor &like, TensorOptions options, optional<MemoryFormat>) {
-    if (like.is_contiguous()) return made(like.sizes(), like.options().merge_in(options));
-    // The same order in memory, as PyTorch keeps it of what overlaps nowhere.
-    return empty_strided(like.sizes(), like.strides(), like.options().merge_in(options));
+Tensor empty_like(const Tensor &like, TensorOptions options, optional<MemoryFormat> format) {
+    TensorOptions its = like.options().merge_in(options);
+    if (!format) format = options.memory_format_opt();
+    if (format && *format != MemoryFormat::Preserve) return made(like.sizes(), its.memory_format(format));
+    // The same order in memory.
+    return empty_strided(like.sizes(), dense_in_the_order_of(like.sizes(), like.strides()), its.memory_format(nullopt));
 }
-Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options) {
-    Tensor whole = empty_like(like, options);
+Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options, optional<MemoryFormat> format) {
+    Tensor whole = empty_like(like, options, format);
     fill(whole, value, "full_like");
     return whole;
 }
-Tensor zeros_like(const Tensor &like, TensorOptions options, optional<MemoryFormat>) { return full_like(like, 0, options); }
-Tensor ones_like(const Tensor &like, TensorOptions options) { return full_like(like, 1, options); }
+Tensor zeros_like(const Tensor &like, TensorOptions options, optional<MemoryFormat> format) { return full_like(like, 0, options, format); }
+Tensor ones_like(const Tensor &like, TensorOptions options, optional<MemoryFormat> format) { return full_like(like, 1, options, format); }
 Tensor from_blob(void *data, IntArrayRef sizes, TensorOptions options) {
     TensorFacts *facts = new TensorFacts;
     facts->base = (unsigned long long)data;

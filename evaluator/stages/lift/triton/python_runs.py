@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, StrictInt, TypeAdapter, ValidationError
 
 from common.contract import Settings, Status
-from common.gpu_limits import limits_of
 from common.wire import Wire
 from evaluator.errors import InfrastructureError
 from evaluator.foreign.zygote import python_path, readable_packages
@@ -28,7 +27,7 @@ from evaluator.stages.lift.host_runs import (
 )
 from evaluator.stages.lift.kernelbench.python_syntax import NotPythonError
 from evaluator.stages.lift.recording import MAX_RECORDING_BYTES, TENSORS_OF_CALLS, Recording, seeds_of_both
-from evaluator.stages.lift.target_device import TargetDevice, target_device
+from evaluator.stages.lift.target_device import device_for_python
 from evaluator.stages.lift.triton.inside.record import SOURCE
 from evaluator.stages.lift.triton.kernel_modules import TritonKernel, not_triton
 
@@ -222,7 +221,7 @@ def _job(
     toolchain: Toolchain,
 ) -> Job:
     request = {
-        **_device_of(target_device(arch), arch),
+        **device_for_python(arch),
         "entry": entry,
         "run_s": _RUN_S,
         "compile_s": settings.compile_timeout_s,
@@ -257,24 +256,6 @@ def _job(
 def launched(recording: Recording) -> list[str]:
     """The ids of the kernels that it launches, in order."""
     return [step.kernel for step in recording.steps if hasattr(step, "kernel")]
-
-
-def _device_of(device: TargetDevice, arch: str) -> dict[str, Any]:
-    limits = limits_of(arch)
-    facts = {
-        "max_shared_mem": limits.shared_per_block_bytes,
-        "multiprocessor_count": device.multiprocessors,
-        "max_num_regs": 65536,
-        "warpSize": 32,
-        "sm_clock_rate": device.clock_khz,
-        "mem_clock_rate": device.memory_clock_khz,
-        "mem_bus_width": device.bus_bits,
-        "total_memory": device.memory_bytes,
-        "l2_cache_size": device.l2_bytes,
-        "max_threads": 32 * limits.max_warps,
-    }
-    capability = int(re.sub(r"\D", "", arch))
-    return {"capability": capability, "device_name": device.name.replace("_", " "), "device": facts}
 
 
 def _of_failure(failure: _Failure | None, entry: str) -> LiftRefusedError:

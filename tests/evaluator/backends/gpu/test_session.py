@@ -173,9 +173,10 @@ def wanting(x, y, **more):
 
 @pytest.fixture
 def looking(place):
-    """A runtime with device code of our own, which it counts."""
+    """A runtime with device code of our own, which it counts, and runs that are launched together."""
     device = HostDevice()
-    with contextlib.closing(StandInServices(place, 3, own_checks=DeviceChecks(device)).runtime) as runtime:
+    services = StandInServices(place, 3, own_checks=DeviceChecks(device), together=len(TOGETHER))
+    with contextlib.closing(services.runtime) as runtime:
         runtime.device = device
         yield runtime
 

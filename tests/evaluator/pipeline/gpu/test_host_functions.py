@@ -65,6 +65,20 @@ def test_numbers_of_a_model_keep_their_kinds(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ("solve(a, b, c, N)", (("t", "a"), ("t", "b"), ("t", "c"), ("i", "n"))),
+        ("run(left, right, total, count, tile=128)", (("t", "a"), ("t", "b"), ("t", "c"), ("i", "n"))),
+        ("run(*args)", None),
+        ("solve(c, b, a)", None),
+    ],
+)
+def test_other_names_are_bound_in_order_as_a_recording_binds_them(written, arguments):
+    call = written_functions.call_of_python(f"def {written}:\n    pass\n", find_problem("vector_add"))
+    assert (call and call.arguments) == arguments
+
+
+@pytest.mark.parametrize(
     ("source", "initial", "status"),
     [
         ("def solve(data, n, low):\n    data.clamp_(min=[0.0, 1.0][low])\n", "x", Status.PASSED),

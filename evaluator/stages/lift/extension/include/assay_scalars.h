@@ -125,6 +125,7 @@ struct Device {
 
 enum class Layout : int8_t { Strided, Sparse };
 constexpr Layout kStrided = Layout::Strided;
+enum class DispatchKey : int8_t { CPU, CUDA, Meta, Autograd, AutogradCUDA, CompositeExplicitAutograd, CompositeImplicitAutograd };
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 class Error : public std::exception {
@@ -254,6 +255,7 @@ inline ScalarType typeMetaToScalarType(caffe2::TypeMeta type) { return type.type
 class TensorOptions {
     optional<ScalarType> type_;
     optional<Device> device_;
+    optional<MemoryFormat> format_;
     bool requires_grad_ = false;
 
   public:
@@ -263,7 +265,7 @@ class TensorOptions {
     TensorOptions(Device device) : device_(device) {}
     TensorOptions(DeviceType device) : device_(Device(device)) {}
     TensorOptions(Layout) {}
-    TensorOptions(MemoryFormat) {}
+    TensorOptions(MemoryFormat format) : format_(format) {}
     TensorOptions dtype(optional<ScalarType> type) const {
         TensorOptions made = *this;
         made.type_ = type;
@@ -281,7 +283,12 @@ class TensorOptions {
     TensorOptions device(DeviceType type, DeviceIndex index = -1) const { return device(optional<Device>(Device(type, index))); }
     TensorOptions device_index(int) const { return device(Device(kCUDA, 0)); }
     TensorOptions layout(Layout) const { return *this; }
-    TensorOptions memory_format(MemoryFormat) const { return *this; }
+    TensorOptions memory_format(optional<MemoryFormat> format) const {
+        TensorOptions made = *this;
+        made.format_ = format;
+        return made;
+    }
+    TensorOptions memory_format(MemoryFormat format) const { return memory_format(optional<MemoryFormat>(format)); }
     TensorOptions pinned_memory(bool) const { return *this; }
     TensorOptions requires_grad(bool wanted) const {
         TensorOptions made = *this;
@@ -292,6 +299,8 @@ class TensorOptions {
     Device device() const { return device_.value_or(Device(kCPU)); }
     bool has_dtype() const { return type_.has_value(); }
     bool has_device() const { return device_.has_value(); }
+    bool has_memory_format() const { return format_.has_value(); }
+    optional<MemoryFormat> memory_format_opt() const { return format_; }
     bool requires_grad() const { return requires_grad_; }
     Layout layout() const { return kStrided; }
     // The same where `over` says nothing.
@@ -299,6 +308,7 @@ class TensorOptions {
         TensorOptions made = *this;
         if (over.type_) made.type_ = over.type_;
         if (over.device_) made.device_ = over.device_;
+        if (over.format_) made.format_ = over.format_;
         return made;
     }
 };
@@ -309,11 +319,58 @@ inline TensorOptions device(Device its_device) { return TensorOptions(its_device
 inline TensorOptions device(DeviceType type, DeviceIndex index = -1) { return TensorOptions(Device(type, index)); }
 inline TensorOptions requires_grad(bool wanted = true) { return TensorOptions().requires_grad(wanted); }
 inline TensorOptions layout(Layout) { return TensorOptions(); }
-inline TensorOptions memory_format(MemoryFormat) { return TensorOptions(); }
+inline TensorOptions memory_format(MemoryFormat format) { return TensorOptions(format); }
 
 template <typename T> inline T divup(T a, T b) { return (a + b - 1) / b; }
 
+template <typename T> struct IntegerRange {
+    struct Iterator {
+        T value;
+        T operator*() const { return value; }
+        Iterator &operator++() { return ++value, *this; }
+        bool operator!=(const Iterator &other) const { return value < other.value; }
+    };
+    T first, last;
+    Iterator begin() const { return {first}; }
+    Iterator end() const { return {last}; }
+};
+template <typename T> IntegerRange<T> irange(T last) { return {T(0), last}; }
+template <typename A, typename T> IntegerRange<T> irange(A first, T last) { return {(T)first, last}; }
+
+template <typename T, unsigned N = 0> struct SmallVector : std::vector<T> {
+    using std::vector<T>::vector;
+    SmallVector(ArrayRef<T> all) : std::vector<T>(all.begin(), all.end()) {}
+};
+
+struct InferenceMode {
+    explicit InferenceMode(bool = true) {}
+    static bool is_enabled() { return true; }
+};
+
+// Namespaces of PyTorch's in which nothing stands here: what is looked for there is named.
+namespace detail {}
+namespace util {}
+
 } // namespace c10
+
+namespace assay {
+template <typename T> struct IsWritten : std::false_type {};
+template <> struct IsWritten<c10::ScalarType> : std::true_type {};
+template <> struct IsWritten<c10::Device> : std::true_type {};
+template <> struct IsWritten<c10::DeviceType> : std::true_type {};
+template <> struct IsWritten<c10::IntArrayRef> : std::true_type {};
+template <> struct IsWritten<caffe2::TypeMeta> : std::true_type {};
+} // namespace assay
+// Into a stream of any type, so that those of C++ need not be read.
+namespace c10 {
+template <typename S, typename T> std::enable_if_t<assay::IsWritten<T>::value, S &> operator<<(S &stream, const T &value) {
+    stream << assay::in_words(value).c_str();
+    return stream;
+}
+} // namespace c10
+namespace caffe2 {
+using c10::operator<<;
+}
 
 #define TORCH_CHECK(condition, ...)                                                                               \
     do {                                                                                                          \

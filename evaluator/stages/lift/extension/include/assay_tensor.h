@@ -66,15 +66,20 @@ class Tensor {
     Layout layout() const { return kStrided; }
     bool is_sparse() const { return false; }
     bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
-    bool is_non_overlapping_and_dense() const { return is_contiguous(); }
+    bool is_non_overlapping_and_dense() const;
     bool is_floating_point() const { return isFloatingType(scalar_type()); }
     bool is_complex() const { return false; }
+    bool is_quantized() const { return false; }
+    bool is_inference() const { return false; }
+    bool is_meta() const { return false; }
+    bool has_storage() const { return true; }
+    bool is_same_size(const Tensor &other) const { return sizes() == other.sizes(); }
     bool requires_grad() const { return false; }
     bool is_leaf() const { return true; }
     const Tensor &requires_grad_(bool = true) const { return *this; }
     const Tensor &set_requires_grad(bool) const { return *this; }
     TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
-    MemoryFormat suggest_memory_format() const { return MemoryFormat::Contiguous; }
+    MemoryFormat suggest_memory_format(bool channels_last_strides_exact_match = false) const;
 
     void *data_ptr() const;
     const void *const_data_ptr() const { return data_ptr(); }
@@ -110,6 +115,8 @@ class Tensor {
     Tensor as_strided(IntArrayRef sizes, IntArrayRef strides, optional<int64_t> offset = nullopt) const;
     Tensor operator[](int64_t index) const { return select(0, index); }
     std::vector<Tensor> split(int64_t size, int64_t dim = 0) const;
+    std::vector<Tensor> split(IntArrayRef sizes, int64_t dim = 0) const { return split_with_sizes(sizes, dim); }
+    std::vector<Tensor> split_with_sizes(IntArrayRef sizes, int64_t dim = 0) const;
     std::vector<Tensor> chunk(int64_t many, int64_t dim = 0) const;
     std::vector<Tensor> unbind(int64_t dim = 0) const;
     Tensor detach() const { return *this; }
@@ -126,6 +133,7 @@ class Tensor {
     Tensor to(const TensorOptions &options, bool non_blocking = false, bool copy = false) const;
     Tensor to(ScalarType type, bool non_blocking = false, bool copy = false) const;
     Tensor to(Device device, ScalarType type, bool non_blocking = false, bool copy = false) const;
+    Tensor to(const TensorOptions &options, bool non_blocking, bool copy, optional<MemoryFormat> format) const;
     Tensor to(caffe2::TypeMeta type) const { return to(type.type); }
     Tensor toType(ScalarType type) const { return to(type); }
     Tensor to(const Tensor &other) const { return to(other.options()); }
@@ -174,14 +182,24 @@ ASSAY_SIGN(!=, "ne")
 #undef ASSAY_SIGN
 
 Tensor empty(IntArrayRef sizes, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
+inline TensorOptions options_of(optional<ScalarType> type, optional<Layout>, optional<Device> device, optional<bool>) {
+    return TensorOptions().dtype(type).device(device);
+}
+inline Tensor empty(IntArrayRef sizes, optional<ScalarType> type, optional<Layout> layout, optional<Device> device, optional<bool> pinned,
+                    optional<MemoryFormat> format) {
+    return empty(sizes, options_of(type, layout, device, pinned), format);
+}
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, TensorOptions options = {});
 Tensor full(IntArrayRef sizes, const Scalar &value, TensorOptions options = {});
 Tensor zeros(IntArrayRef sizes, TensorOptions options = {});
 Tensor ones(IntArrayRef sizes, TensorOptions options = {});
+inline Tensor zeros(IntArrayRef sizes, optional<ScalarType> type, optional<Layout> layout, optional<Device> device, optional<bool> pinned) {
+    return zeros(sizes, options_of(type, layout, device, pinned));
+}
 Tensor empty_like(const Tensor &like, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
-Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options = {});
+Tensor full_like(const Tensor &like, const Scalar &value, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
 Tensor zeros_like(const Tensor &like, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
-Tensor ones_like(const Tensor &like, TensorOptions options = {});
+Tensor ones_like(const Tensor &like, TensorOptions options = {}, optional<MemoryFormat> format = nullopt);
 Tensor from_blob(void *data, IntArrayRef sizes, TensorOptions options = {});
 Tensor from_blob(void *data, IntArrayRef sizes, IntArrayRef strides, TensorOptions options = {});
 Tensor filled_on_host(const double *values, size_t many, bool scalar, TensorOptions options);
@@ -243,6 +261,21 @@ template <> struct OpMathTypeOf<c10::Half> {
 template <> struct OpMathTypeOf<c10::BFloat16> {
     using type = float;
 };
+using DimVector = c10::SmallVector<int64_t, 5>;
+
+// Namespaces of PyTorch's in which nothing stands here: what is looked for there is named.
+namespace detail {}
+namespace indexing {
+struct Slice { // of Tensor::index, an operator whose lists are taken for numbers
+    template <typename... A> Slice(A &&...) {}
+    operator int64_t() const { return 0; }
+};
+constexpr int64_t None = 0, Ellipsis = 0;
+} // namespace indexing
+namespace _ops {}
+namespace native {}
+namespace autocast {}
+
 template <typename T> using opmath_type = typename OpMathTypeOf<T>::type;
 template <typename T, bool on_device> struct AccumulateType {
     using type = std::conditional_t<std::is_integral_v<T>, int64_t, typename OpMathTypeOf<T>::type>;
@@ -265,8 +298,40 @@ using IntArrayRef = at::IntArrayRef;
 namespace autograd {
 using Variable = at::Tensor;
 using variable_list = std::vector<at::Tensor>;
+
+// A function with a backward, of which the forward is carried out.
+struct AutogradContext {
+    struct Kept {
+        template <typename T> Kept &operator=(const T &) { return *this; }
+        double toDouble() const { return 0; }
+        int64_t toInt() const { return 0; }
+        bool toBool() const { return false; }
+        at::Tensor toTensor() const { return {}; }
+    };
+    struct KeptByName {
+        Kept kept;
+        Kept &operator[](const std::string &) { return kept; }
+    } saved_data;
+    void save_for_backward(const variable_list &) {}
+    variable_list get_saved_variables() const { return {}; }
+    void mark_non_differentiable(const variable_list &) {}
+    void mark_dirty(const variable_list &) {}
+    void set_materialize_grads(bool) {}
+    bool needs_input_grad(size_t) const { return false; }
+};
+template <typename T> struct Function {
+    template <typename X = T, typename... A> static auto apply(A &&...given) {
+        AutogradContext context;
+        return X::forward(&context, std::forward<A>(given)...);
+    }
+};
 } // namespace autograd
+namespace jit {}
+namespace linalg {}
+namespace special {}
+namespace fft {}
 namespace nn {
+namespace init {}
 namespace functional {
 ASSAY_FUNCTIONS
 }
@@ -274,7 +339,21 @@ ASSAY_FUNCTIONS
 struct NoGradGuard {
     NoGradGuard() {}
 };
+
+// What a text registers with PyTorch's dispatcher, which nothing here calls through.
+struct Library {
+    template <typename... A> Library &def(A &&...) { return *this; }
+    template <typename... A> Library &impl(A &&...) { return *this; }
+};
+template <typename F> F dispatch(c10::DispatchKey, F function) { return function; }
 } // namespace torch
+
+#define TORCH_FN(function) (&function)
+#define ASSAY_LIBRARY_(number, variable) [[maybe_unused]] static void assay_library_##number(torch::Library &variable)
+#define ASSAY_LIBRARY(number, variable) ASSAY_LIBRARY_(number, variable)
+#define TORCH_LIBRARY(its_name, variable) ASSAY_LIBRARY(__COUNTER__, variable)
+#define TORCH_LIBRARY_FRAGMENT(its_name, variable) ASSAY_LIBRARY(__COUNTER__, variable)
+#define TORCH_LIBRARY_IMPL(its_name, key, variable) ASSAY_LIBRARY(__COUNTER__, variable)
 
 #ifdef HALF_OF_ASSAY
 #include "assay_half.h"

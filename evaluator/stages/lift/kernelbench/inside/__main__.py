@@ -1,7 +1,7 @@
 """Reads a solution and writes what its forward passes on at each set of sizes: `found.json`.
 
 The request is JSON in `request.json`: for each process, and for each of the sizes that it is called at, sizes,
-scalars, the problem's tensors. `solution.py` is the
+scalars, the problem's tensors; and the device. `solution.py` is the
 text, `reference.py` the problem's own, where it has one.
 """
 
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluator.backends.model_binding import MisfitError, outputs_of
-from evaluator.stages.lift.kernelbench.inside import tensors, torch_module
+from evaluator.stages.lift.kernelbench.inside import torch_module
 from evaluator.stages.lift.kernelbench.inside.models import MadeModel, bind_state, executed
-from evaluator.stages.lift.kernelbench.inside.tensors import DTYPES, PassedTensor, Script, UnrecordableError
+from evaluator.stages.lift.kernelbench.inside.script import CURRENT, DTYPES, Script, UnrecordableError
+from evaluator.stages.lift.kernelbench.inside.tensors import PassedTensor
 
 _TEXT: Final = "solution.py"
 _REFERENCE: Final = "reference.py"
@@ -23,7 +24,7 @@ _OUTPUT: Final = "found.json"
 
 def trace(script: Script, made: MadeModel, call: dict[str, Any]) -> None:
     """Write all calls of forward, of one model: each gets the tensors of one set, its parameters too."""
-    tensors.CURRENT[:] = [script]
+    CURRENT[:] = [script]
     state: list[tuple[str, PassedTensor]] | None = None
     for first in call["first_buffers"]:
         script.add("begin")
@@ -52,7 +53,7 @@ def answer(solution: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, A
     script = Script()
     try:
         for call in calls:
-            tensors.CURRENT.clear()
+            CURRENT.clear()
             trace(script, MadeModel(solution, _REFERENCE, call), call)
         return {"lines": script.lines}
     except UnrecordableError as refused:
@@ -80,7 +81,7 @@ def refused_call(why: str, what: str, error: BaseException) -> dict[str, Any]:
 def main() -> None:
     """Answer the request."""
     request = json.loads(Path("request.json").read_text(encoding="utf-8"))
-    torch_module.install_torch()
+    torch_module.install_torch(request["device"])
     found: dict[str, Any] = {"modules": [], "calls": []}
     try:
         solution = executed(_TEXT)
@@ -104,8 +105,7 @@ def main() -> None:
     # Also where it went no further: what it compiles may be wanted all the same.
     for module in torch_module.MODULES:
         module["lines"] = first_lines_of(module["sources"])
-    # Some compile when a model is made: the same for each of them.
-    found["modules"] = [one for at, one in enumerate(torch_module.MODULES) if one not in torch_module.MODULES[:at]]
+    found["modules"] = torch_module.MODULES
     Path(_OUTPUT).write_text(json.dumps(found), encoding="utf-8")
 
 

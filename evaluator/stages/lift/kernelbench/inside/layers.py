@@ -1,9 +1,11 @@
 """Modules of `torch.nn` that hold parameters, with tensors of the form that a recording has. They compute nothing."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
+
+from evaluator.stages.lift.kernelbench.inside.plain_layers import MADE_WITH, attributes_of
 
 
 @dataclass(frozen=True)
@@ -11,8 +13,8 @@ class TensorForm:
     """What tensors are in a recording."""
 
     tensor: type
-    parameter: Callable[[Any], Any]
-    """`torch.nn.Parameter`."""
+    parameter: Any
+    """`torch.nn.Parameter`: a class."""
     drawn: Callable[..., Any]
     """`torch.randn`."""
     zeros: Callable[..., Any]
@@ -20,6 +22,13 @@ class TensorForm:
     refuse: Callable[[str], NoReturn]
     """For an operator, by its name."""
 
+
+_OTHER_METHODS: Final = (
+    *("cpu", "xpu", "to_empty", "register_module", "set_submodule", "get_extra_state", "set_extra_state"),
+    *("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"),
+    *("_parameters", "_buffers", "_modules", "_apply", "_load_from_state_dict", "_save_to_state_dict", "_version"),
+)
+"""Of `torch.nn.Module`, which nothing stands for."""
 
 FORM: list[TensorForm] = []
 """Of this process: one."""
@@ -36,6 +45,10 @@ class HoldingModule:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+    def _held(self) -> dict[str, Any]:
+        """What was set on it, in order."""
+        return {name: one for name, one in vars(self).items() if name != "training"}
 
     def register_parameter(self, name: str, value: Any) -> None:
         setattr(self, name, value)
@@ -66,14 +79,62 @@ class HoldingModule:
     def parameters(self) -> Iterator[Any]:
         return (one for _, one in self.named_parameters())
 
+    def named_buffers(self, *_: Any, **__: Any) -> Iterator[tuple[str, Any]]:
+        """Tensors that are no parameters."""
+        return ((name, one) for name, one in self.named_parameters() if not isinstance(one, FORM[0].parameter))
+
+    def buffers(self, *_: Any, **__: Any) -> Iterator[Any]:
+        return (one for _, one in self.named_buffers())
+
+    def named_modules(self, memo: Any = None, prefix: str = "", *_: Any, **__: Any) -> Iterator[tuple[str, Any]]:
+        """Itself and all below it, each with its path."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator["HoldingModule"]:
+        return (one for _, one in self.named_modules())
+
+    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return dict(self.named_parameters())
+
+    def load_state_dict(self, state: Mapping[str, Any], *_: Any, **__: Any) -> None:
+        """What parameters hold is the problem's, whatever is loaded."""
+
+    def get_submodule(self, target: str) -> Any:
+        return dict(self.named_modules())[target]
+
+    def get_parameter(self, target: str) -> Any:
+        return dict(self.named_parameters())[target]
+
+    get_buffer = get_parameter
+
     def apply(self, function: Callable[["HoldingModule"], Any]) -> "HoldingModule":
+        return self
+
+    def train(self, mode: bool = True) -> "HoldingModule":
+        for one in self.modules():
+            one.training = mode
+        return self
+
+    def eval(self) -> "HoldingModule":
+        return self.train(False)
+
+    def to(self, *_: Any, memory_format: Any = None, **__: Any) -> "HoldingModule":
+        if "channels_last" in str(memory_format) and any(len(one.shape) > 3 for one in self.parameters()):
+            FORM[0].refuse("Module.to with a memory format")
         return self
 
     def _itself(self, *_: Any, **__: Any) -> "HoldingModule":
         return self
 
-    to = cuda = eval = train = requires_grad_ = float = reset_parameters = _itself
+    cuda = requires_grad_ = float = reset_parameters = share_memory = zero_grad = compile = type = _itself
     half = bfloat16 = double = _itself  # a parameter has the type of the input that it is
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OTHER_METHODS:
+            FORM[0].refuse(f"Module.{name}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
@@ -93,13 +154,13 @@ class _Sequence(HoldingModule):
         return self
 
     def __len__(self) -> int:
-        return len(vars(self))
+        return len(self._held())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(vars(self).values())
+        return iter(self._held().values())
 
     def __getitem__(self, at: int) -> Any:
-        return list(vars(self).values())[at]
+        return list(self._held().values())[at]
 
 
 class Sequential(_Sequence):
@@ -113,6 +174,46 @@ class Sequential(_Sequence):
 
 class ModuleList(_Sequence):
     """`torch.nn.ModuleList`, and of parameters."""
+
+    def extend(self, several: Any) -> Any:
+        for one in several:
+            self.append(one)
+        return self
+
+
+class ModuleDict(HoldingModule):
+    """`torch.nn.ModuleDict`, and of parameters."""
+
+    def __init__(self, held: Any = None) -> None:
+        self.update(held or {})
+
+    def update(self, held: Any) -> None:
+        for name, one in held.items() if isinstance(held, Mapping | ModuleDict) else held:
+            setattr(self, name, one)
+
+    def __setitem__(self, name: str, one: Any) -> None:
+        setattr(self, name, one)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._held()[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._held()
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held())
+
+    def keys(self) -> Any:
+        return self._held().keys()
+
+    def values(self) -> Any:
+        return self._held().values()
+
+    def items(self) -> Any:
+        return self._held().items()
 
 
 class Identity(HoldingModule):
@@ -208,6 +309,24 @@ class GroupNorm(_Norm):
         self.num_groups, self.num_channels = num_groups, num_channels
 
 
+class RMSNorm(HoldingModule):
+    """`torch.nn.RMSNorm`."""
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, **_: Any
+    ) -> None:
+        self.normalized_shape, self.eps = _tuple(normalized_shape, 1), eps
+        self.weight = _parameter(FORM[0].ones(self.normalized_shape)) if elementwise_affine else None
+
+
+class PReLU(HoldingModule):
+    """`torch.nn.PReLU`."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, **_: Any) -> None:
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = _parameter(FORM[0].ones(num_parameters))
+
+
 class Embedding(HoldingModule):
     """`torch.nn.Embedding`."""
 
@@ -220,7 +339,7 @@ class _Plain(HoldingModule):
     """A module without parameters, which computes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        for name, value in kwargs.items():
+        for name, value in attributes_of(type(self).__name__, args, kwargs).items():
             setattr(self, name, value)
 
 
@@ -241,49 +360,6 @@ class _Context:
 
 
 _DIMS: Final = (1, 2, 3)
-_PLAIN: Final = [
-    "ReLU",
-    "ReLU6",
-    "LeakyReLU",
-    "ELU",
-    "SELU",
-    "CELU",
-    "GELU",
-    "SiLU",
-    "Mish",
-    "Sigmoid",
-    "Tanh",
-    "Softmax",
-    "LogSoftmax",
-    "Softplus",
-    "Softsign",
-    "Hardtanh",
-    "Hardsigmoid",
-    "Hardswish",
-    "Dropout",
-    "Dropout2d",
-    "Flatten",
-    "Unflatten",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "Upsample",
-    "MSELoss",
-    "CrossEntropyLoss",
-    "L1Loss",
-    "SmoothL1Loss",
-    "HingeEmbeddingLoss",
-    "TripletMarginLoss",
-    "KLDivLoss",
-    "PixelShuffle",
-    "ZeroPad2d",
-]
 
 
 def layers_of(form: TensorForm) -> dict[str, Any]:
@@ -291,8 +367,8 @@ def layers_of(form: TensorForm) -> dict[str, Any]:
     FORM[:] = [form]
     found: dict[str, Any] = {f"Conv{n}d": _convolution(f"Conv{n}d", n, False) for n in _DIMS}
     found |= {f"ConvTranspose{n}d": _convolution(f"ConvTranspose{n}d", n, True) for n in _DIMS}
-    found |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: type(name, (_Plain,), {}) for name in _PLAIN}
+    found |= {f"BatchNorm{n}d": BatchNorm for n in _DIMS} | {name: type(name, (_Plain,), {}) for name in MADE_WITH}
     found |= {"Module": HoldingModule, "Parameter": form.parameter, "ParameterList": ModuleList}
-    return found | {
-        one.__name__: one for one in (Sequential, ModuleList, Identity, Linear, LayerNorm, GroupNorm, Embedding)
-    }
+    found |= {"ParameterDict": ModuleDict, "Buffer": lambda data, *_, **__: data}
+    named = (Sequential, ModuleList, ModuleDict, Identity, Linear, LayerNorm, GroupNorm, RMSNorm, PReLU, Embedding)
+    return found | {one.__name__: one for one in named}

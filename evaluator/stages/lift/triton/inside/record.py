@@ -22,7 +22,7 @@ from typing import Any, Final
 from evaluator.backends.model_binding import outputs_of
 from evaluator.stages.lift.triton.inside.dtypes import DTYPES
 from evaluator.stages.lift.triton.inside.failures import WrongResultError, failure_of
-from evaluator.stages.lift.triton.inside.memory import RecordedMemory
+from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
 from evaluator.stages.lift.triton.inside.models import Model, add_modules
 from evaluator.stages.lift.triton.inside.recording_driver import (
     Kernels,
@@ -137,8 +137,8 @@ def _be_the_child(number: int, call: Mapping[str, Any], request: Mapping[str, An
 def _recorded(
     call: Mapping[str, Any], request: Mapping[str, Any], memory: RecordedMemory, kernels: Kernels, compiling: Any
 ) -> dict[str, Any]:
-    capability, facts = divmod(request["capability"], 10), request["device"]
-    torch = torch_for(memory, request["device_name"], capability, facts)
+    facts = request["device"]
+    torch = torch_for(memory, {name: request[name] for name in ("capability", "device_name", "device")})
     install_stand_in(torch)
     add_modules(torch, memory)
     from evaluator.stages.lift.triton.inside.copies import copied
@@ -213,8 +213,10 @@ def _returned(given: Any, wanted: list[StandInTensor]) -> list[dict[str, Any]]:
         truth = (DTYPES["bool"], DTYPES["uint8"])  # a problem has truth values as these
         types = result.dtype is output.dtype or (result.dtype in truth and output.dtype in truth)
         same = types and result.numel() == output.numel() and alike
-        if not same or not result.is_contiguous():
+        if not same:
             raise WrongResultError(f"it returns {result.dtype}{list(result.shape)}, and the output is {said}")
+        if not result.is_contiguous():
+            raise NotRecordedError("an output that is not contiguous")
     return [
         {
             "address": one.data_ptr(),

@@ -2,13 +2,19 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
+from evaluator.stages.lift.kernelbench.inside.layout import (
+    CONTIGUOUS,
+    PRESERVE,
+    is_dense,
+    lies_as,
+    packed_strides,
+    permuted_to,
+    strides_like,
+)
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, ReadsDataError, RecordedMemory
-
-CONTIGUOUS: Final = "contiguous"
-"""`torch.contiguous_format`."""
 
 
 class Size(tuple[int, ...]):
@@ -45,15 +51,6 @@ class device:  # noqa: N801 - as PyTorch calls it
 
     def __exit__(self, *_: object) -> None:
         """There is no other device to go back to."""
-
-
-def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Those of a contiguous tensor."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(1, extent)
-    return tuple(reversed(strides))
 
 
 class StandInTensor:
@@ -125,9 +122,11 @@ class StandInTensor:
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        pairs = zip(self.shape, self._strides, packed_strides(self.shape), strict=True)
-        return self.numel() == 0 or all(extent == 1 or one == other for extent, one, other in pairs)
+    def is_contiguous(self, memory_format: Any = CONTIGUOUS) -> bool:
+        return lies_as(self.shape, self._strides, memory_format)
+
+    def _is_dense(self) -> bool:
+        return is_dense(self.shape, self._strides)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -267,9 +266,17 @@ class StandInTensor:
     def chunk(self, chunks: int, dim: int = 0) -> tuple["StandInTensor", ...]:
         return self.split(-(-self.shape[dim] // chunks), dim)
 
-    def split(self, size: int, dim: int = 0) -> tuple["StandInTensor", ...]:
+    def split(self, size: Any, dim: int = 0) -> tuple["StandInTensor", ...]:
         extent = self.shape[dim]
-        return tuple(self.narrow(dim, at, min(size, extent - at)) for at in range(0, extent, size))
+        if isinstance(size, int):
+            size = [min(size, extent - at) for at in range(0, extent, size)]
+        if sum(size) != extent:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {extent}, but got {list(size)}"
+            )
+        return tuple(self.narrow(dim, sum(size[:at]), one) for at, one in enumerate(size))
+
+    split_with_sizes = split
 
     def detach(self) -> "StandInTensor":
         return self
@@ -278,21 +285,43 @@ class StandInTensor:
     def data(self) -> "StandInTensor":
         return self
 
+    @data.setter
+    def data(self, other: "StandInTensor") -> None:
+        """It is in the other's memory then. What a model replaces its parameters by is still the problem's."""
+        held = vars(other) | {name: one for name, one in vars(self).items() if name == "_parameter"}
+        self.__class__ = other.__class__
+        self.__dict__.clear()
+        self.__dict__.update(held)
+
     def requires_grad_(self, requires_grad: bool = True) -> "StandInTensor":
         return self
 
     def record_stream(self, stream: Any) -> None:
         """There is one stream."""
 
-    def contiguous(self, memory_format: Any = None) -> "StandInTensor":
-        if self.is_contiguous():
-            return self
-        if memory_format not in (None, CONTIGUOUS):
-            raise NotRecordedError(f"Tensor.contiguous() with memory_format {memory_format!r}")
-        made: StandInTensor = self._memory.copied(self, self.dtype)
-        return made
+    def contiguous(self, memory_format: Any = CONTIGUOUS) -> "StandInTensor":
+        if memory_format == PRESERVE:
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        return self if self.is_contiguous(memory_format) else self._copied(self.dtype, memory_format)
 
-    def to(self, *wanted: Any, **named: Any) -> "StandInTensor":
+    def _copied(self, kind: dtype, memory_format: Any) -> "StandInTensor":
+        """The elements anew, in a type and a memory format, by a kernel of ours."""
+        if memory_format == CONTIGUOUS:
+            made: StandInTensor = self._memory.copied(self, kind)
+            return made
+        packed_strides(self.shape, memory_format)  # which raises for another rank
+        order, back = permuted_to(memory_format)
+        made = self._memory.copied(self.permute(*order), kind)
+        return made.permute(*back)
+
+    def to(
+        self,
+        *wanted: Any,
+        copy: bool = False,
+        memory_format: Any = PRESERVE,
+        non_blocking: bool = False,
+        **named: Any,
+    ) -> "StandInTensor":
         to = self.dtype
         for one in (*wanted, *named.values()):
             kind = one.dtype if isinstance(one, StandInTensor) else one
@@ -300,10 +329,14 @@ class StandInTensor:
                 to = kind
             if isinstance(kind, device | str) and device(kind).type != "cuda":
                 raise ReadsDataError(f"Tensor.to({str(kind)!r})")
-        return self if to is self.dtype else self._memory.copied(self, to)
+        switches = [one for one in wanted if isinstance(one, bool)]  # non_blocking and copy
+        made = self if to is self.dtype else self._memory.copied(self, to)
+        if memory_format != PRESERVE:
+            made = made.contiguous(memory_format)
+        return made.clone() if made is self and (copy or switches[1:] == [True]) else made
 
-    def cuda(self, *_: Any, **__: Any) -> "StandInTensor":
-        return self
+    def cuda(self, *_: Any, memory_format: Any = PRESERVE, **__: Any) -> "StandInTensor":
+        return self.to(memory_format=memory_format)
 
     def type(self, kind: Any = None) -> Any:
         return self.to(kind) if kind is not None else f"torch.cuda.{self.dtype.name}"
@@ -313,7 +346,7 @@ class StandInTensor:
     def fill_(self, value: Any) -> "StandInTensor":
         if isinstance(value, StandInTensor):
             raise NotRecordedError("Tensor.fill_ with a tensor")
-        if not self.is_contiguous():
+        if not self._is_dense():
             raise NotRecordedError("a fill of a tensor that is not contiguous")
         self._memory.fill(self._address, self.dtype.packed(value), self.nbytes)
         return self
@@ -326,18 +359,25 @@ class StandInTensor:
             raise NotRecordedError("a copy from something else than a tensor")
         if source.dtype is not self.dtype or source.shape != self.shape:
             raise NotRecordedError("a copy between tensors of different types or shapes")
-        if not (self.is_contiguous() and source.is_contiguous()):
+        same = all(e == 1 or a == b for e, a, b in zip(self.shape, self._strides, source._strides, strict=True))
+        if not (self._is_dense() and (same or not self.numel())):
             raise NotRecordedError("a copy of a tensor that is not contiguous")
         self._memory.no_output(source._address)
         self._memory.copy(self._address, source._address, self.nbytes)
         return self
 
-    def clone(self, memory_format: Any = None) -> "StandInTensor":
-        return self._new(self.shape, None).copy_(self)
+    def clone(self, memory_format: Any = PRESERVE) -> "StandInTensor":
+        strides = strides_like(self.shape, self._strides)
+        if memory_format != PRESERVE:
+            strides = packed_strides(self.shape, memory_format)
+            if not self.is_contiguous(memory_format):
+                return self._copied(self.dtype, memory_format)
+        return self._new(self.shape, None, strides).copy_(self)
 
-    def _new(self, shape: Sequence[int], kind: dtype | None) -> "StandInTensor":
+    def _new(self, shape: Sequence[int], kind: dtype | None, strides: Sequence[int] | None = None) -> "StandInTensor":
         kind = kind or self.dtype
-        return StandInTensor(self._memory, kind, shape, self._memory.allocate(math.prod(shape) * kind.itemsize))
+        address = self._memory.allocate(math.prod(shape) * kind.itemsize)
+        return StandInTensor(self._memory, kind, shape, address, strides)
 
     def new_empty(self, *shape: Any, dtype: dtype | None = None, **_: Any) -> "StandInTensor":
         return self._new(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape, dtype)
@@ -379,5 +419,5 @@ class StandInTensor:
         if name.startswith("_"):
             raise AttributeError(name)
         if ALIASES.get(name, name) in DTYPES:  # x.float(), x.half()
-            return lambda *_, **__: self.to(DTYPES[ALIASES.get(name, name)])
+            return lambda **named: self.to(DTYPES[ALIASES.get(name, name)], **named)
         raise NotRecordedError(f"torch.Tensor.{name}")

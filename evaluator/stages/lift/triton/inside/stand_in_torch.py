@@ -5,18 +5,35 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
+from evaluator.stages.lift.kernelbench.inside.layout import (
+    CHANNELS_LAST,
+    CHANNELS_LAST_3D,
+    CONTIGUOUS,
+    PRESERVE,
+    packed_strides,
+    strides_like,
+)
+from evaluator.stages.lift.kernelbench.inside.names import (
+    ADVICE,
+    COMPILED_BY,
+    TYPED,
+    VERSION,
+    ImportedByName,
+    carried_out_as,
+    class_named,
+    custom_forward,
+    facts_of_the_device,
+)
 from evaluator.stages.lift.triton.inside.dtypes import ALIASES, DTYPES, dtype
 from evaluator.stages.lift.triton.inside.memory import NotRecordedError, RecordedMemory
-from evaluator.stages.lift.triton.inside.stand_in_tensor import CONTIGUOUS, Size, StandInTensor, device
+from evaluator.stages.lift.triton.inside.stand_in_tensor import Size, StandInTensor, device
 from evaluator.stages.lift.triton.inside.streams import streams_on
 
-VERSION: Final = "2.9.0"
 
-
-def module_of(name: str) -> ModuleType:
-    """An empty module; what it does not have cannot be recorded."""
+def module_of(name: str, **held: Any) -> ModuleType:
+    """A module that has this; what it does not have cannot be recorded."""
 
     def absent(attribute: str) -> NoReturn:
         if attribute.startswith("__"):
@@ -25,14 +42,12 @@ def module_of(name: str) -> ModuleType:
 
     # No class of our own: what a kernel names, Triton copies, unless its type is exactly that of modules.
     module = ModuleType(name)
-    vars(module)["__getattr__"] = absent
+    vars(module).update(held, __getattr__=absent)
     return module
 
 
-def torch_for(
-    memory: RecordedMemory, device_name: str, capability: tuple[int, int], facts: dict[str, int]
-) -> ModuleType:
-    """The module `torch`, whose tensors lie in `memory`; `torch.cuda` says what the device is."""
+def torch_for(memory: RecordedMemory, told: dict[str, Any]) -> ModuleType:
+    """The module `torch`, whose tensors lie in `memory`; `torch.cuda` says what the device is, as `told`."""
     torch = module_of("torch")
     for name, kind in DTYPES.items():
         setattr(torch, name, kind)
@@ -53,9 +68,17 @@ def torch_for(
         return shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
 
     def empty(
-        *shape: Any, size: Any = None, dtype: dtype | None = None, device: Any = None, **_: Any
+        *shape: Any,
+        size: Any = None,
+        dtype: dtype | None = None,
+        device: Any = None,
+        memory_format: Any = CONTIGUOUS,
+        **_: Any,
     ) -> StandInTensor:
-        return new(size if size is not None else extents(shape), dtype, device)
+        sizes = size if size is not None else extents(shape)
+        return new(
+            sizes, dtype, device, None if memory_format == CONTIGUOUS else packed_strides(sizes, memory_format)
+        )
 
     def filled(value: Any) -> Callable[..., StandInTensor]:
         def make(*shape: Any, **named: Any) -> StandInTensor:
@@ -70,8 +93,16 @@ def torch_for(
         kind = dtype or (None if isinstance(fill_value, float) else guessed)
         return new([size] if isinstance(size, int) else size, kind, device).fill_(fill_value)
 
-    def empty_like(like: StandInTensor, *, dtype: dtype | None = None, device: Any = None, **_: Any) -> StandInTensor:
-        strides = None if like.is_contiguous() else _same_order(like)
+    def empty_like(
+        like: StandInTensor,
+        *,
+        dtype: dtype | None = None,
+        device: Any = None,
+        memory_format: Any = PRESERVE,
+        **_: Any,
+    ) -> StandInTensor:
+        kept = memory_format == PRESERVE
+        strides = strides_like(like.shape, like.stride()) if kept else packed_strides(like.shape, memory_format)
         return new(like.shape, dtype or like.dtype, device, strides)
 
     def filled_like(value: Any) -> Callable[..., StandInTensor]:
@@ -90,15 +121,19 @@ def torch_for(
         is_tensor=lambda one: isinstance(one, StandInTensor), numel=lambda one: one.numel(),
         get_default_dtype=lambda: default[0], set_default_dtype=lambda kind: default.__setitem__(0, kind),
         set_float32_matmul_precision=lambda _: None, strided="torch.strided",
-        contiguous_format=CONTIGUOUS, preserve_format="preserve", channels_last="channels_last",
+        contiguous_format=CONTIGUOUS, preserve_format=PRESERVE, channels_last=CHANNELS_LAST,
+        channels_last_3d=CHANNELS_LAST_3D,
         inf=math.inf, nan=math.nan, pi=math.pi, e=math.e,
         no_grad=_Nothing, inference_mode=_Nothing, enable_grad=_Nothing,
-        version=SimpleNamespace(cuda="13.0", hip=None), backends=_settings(),
+        version=SimpleNamespace(cuda=COMPILED_BY, hip=None), backends=_settings(),
         iinfo=_iinfo, finfo=_finfo,
         transpose=lambda one, *dims: one.transpose(*dims), reshape=lambda one, shape: one.reshape(shape),
         flatten=lambda one, *dims: one.flatten(*dims), squeeze=lambda one, *dim: one.squeeze(*dim),
         unsqueeze=lambda one, dim: one.unsqueeze(dim), permute=lambda one, dims: one.permute(dims),
-        cuda=_cuda(memory, device_name, capability, facts),
+        cuda=_cuda(memory, told), amp=_amp(), autocast=_Nothing, compile=carried_out_as, set_grad_enabled=_Nothing,
+        is_autocast_enabled=lambda *_: False, is_grad_enabled=lambda: True,
+        **{name: class_named(name, _refused, _refused) for name in TYPED},
+        **{name: module_of(f"torch.{name}", **held) for name, held in ADVICE.items()},
     )  # fmt: skip
     return torch
 
@@ -120,15 +155,6 @@ class _Nothing(contextlib.ContextDecorator):
         """Nothing was changed."""
 
 
-def _same_order(like: StandInTensor) -> tuple[int, ...]:
-    """Strides of a dense tensor whose dimensions lie in the order of another's."""
-    strides, step = [0] * like.ndim, 1
-    for dim in sorted(range(like.ndim), key=lambda one: like.stride(one)):
-        strides[dim] = step
-        step *= like.shape[dim]
-    return tuple(strides)
-
-
 def _iinfo(kind: dtype) -> SimpleNamespace:
     bits = 8 * kind.itemsize
     low = -(1 << bits - 1) if kind.is_signed else 0
@@ -143,36 +169,35 @@ def _finfo(kind: dtype) -> SimpleNamespace:
     return SimpleNamespace(bits=8 * kind.itemsize, eps=2.0**-bits, max=most, min=-most, tiny=2.0 ** (1 - exponent))
 
 
-def _settings() -> SimpleNamespace:
+def _settings() -> ModuleType:
     """`torch.backends`, which may be set: no operator is carried out here that would follow it."""
-    matmul = SimpleNamespace(allow_tf32=False)
-    return SimpleNamespace(
-        cuda=SimpleNamespace(matmul=matmul), cudnn=SimpleNamespace(allow_tf32=True, benchmark=False, enabled=True)
-    )
+    matmul = module_of("torch.backends.cuda.matmul", allow_tf32=False, allow_fp16_reduced_precision_reduction=True)
+    cudnn = module_of("torch.backends.cudnn", allow_tf32=True, benchmark=False, enabled=True, deterministic=False)
+    cuda = module_of("torch.backends.cuda", matmul=matmul, is_built=lambda: True)
+    return module_of("torch.backends", cuda=cuda, cudnn=cudnn)
 
 
-def _cuda(memory: RecordedMemory, name: str, capability: tuple[int, int], facts: dict[str, int]) -> ModuleType:
+def _cuda(memory: RecordedMemory, told: dict[str, Any]) -> ModuleType:
     cuda = module_of("torch.cuda")
-    properties = SimpleNamespace(
-        name=name,
-        major=capability[0],
-        minor=capability[1],
-        warp_size=32,
-        multi_processor_count=facts["multiprocessor_count"],
-        total_memory=facts["total_memory"],
-        L2_cache_size=facts["l2_cache_size"],
-        regs_per_multiprocessor=facts["max_num_regs"],
-        max_threads_per_multi_processor=facts["max_threads"],
-        shared_memory_per_block_optin=facts["max_shared_mem"],
-    )
-
+    nvtx = module_of("torch.cuda.nvtx", range_push=_quiet, range_pop=_quiet, range=_Nothing, mark=_quiet)
     vars(cuda).update(
-        **streams_on(memory), device=_on, current_device=lambda: 0, set_device=lambda device: None,
+        **streams_on(memory), **facts_of_the_device(told), device=_on, current_device=lambda: 0, set_device=_quiet,
         device_count=lambda: 1, is_available=lambda: True, synchronize=lambda device=None: memory.order("device"),
-        get_device_capability=lambda device=None: capability, get_device_name=lambda device=None: name,
-        get_device_properties=lambda device=None: properties, empty_cache=lambda: None, init=lambda: None,
+        empty_cache=_quiet, init=_quiet, nvtx=nvtx, amp=_amp(),
     )  # fmt: skip
     return cuda
+
+
+def _amp() -> ModuleType:
+    return module_of("torch.amp", autocast=_Nothing, custom_fwd=custom_forward, custom_bwd=custom_forward)
+
+
+def _refused(*_: Any, **__: Any) -> NoReturn:
+    raise NotRecordedError("a tensor's class of one type")
+
+
+def _quiet(*_: Any, **__: Any) -> None:
+    """A setting, which changes nothing here."""
 
 
 @contextlib.contextmanager
@@ -185,3 +210,6 @@ def install_stand_in(torch: ModuleType) -> None:
     """Have `import torch` and `import torch.cuda` find it, in this process."""
     sys.modules["torch"] = torch
     sys.modules["torch.cuda"] = torch.cuda
+    for one in (torch, torch.cuda):
+        one.__path__ = []
+    sys.meta_path.append(ImportedByName(module_of))

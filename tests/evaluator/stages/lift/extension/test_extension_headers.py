@@ -60,6 +60,7 @@ def test_only_what_a_source_names_is_brought_along(source, wanted):
         ('class "at::Tensor" has no member "sparse_mask"', "at::Tensor::sparse_mask"),
         ('namespace "at::native" has no member "where"', "at::native::where"),
         ('identifier "AT_DISPATCH_V2" is undefined', "AT_DISPATCH_V2"),
+        ('namespace "torch::autograd" has no member class "Variables"', "torch::autograd::Variables"),
         ('identifier "my_function" is undefined', None),
         ('class "Mine" has no member "x"', None),
     ],
