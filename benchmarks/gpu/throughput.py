@@ -1,6 +1,7 @@
 """Evaluations a minute from outside: `assay serve` on one GPU, 64 HTTP clients, and kernels such as a policy writes.
 
     python benchmarks/gpu/throughput.py [--modes default,coarse,kernelbench] [--seconds 190] [--referees N]
+        [--together N]
 
 `default` is what a service does whose owner and callers set nothing: a CUDA context for each program, a speedup to
 1 %, a rehearsal on the simulator. `coarse` is what a trainer may ask for: contexts that serve many programs, launches
@@ -103,12 +104,8 @@ class Run:
             wanted.workers,
             until_s,
         )
-        self.profiled, self.gpu, self.failing, self.referees = (
-            wanted.profile,
-            wanted.gpu,
-            wanted.failing,
-            wanted.referees,
-        )
+        self.profiled, self.gpu, self.failing = wanted.profile, wanted.gpu, wanted.failing
+        self.referees, self.together = wanted.referees, wanted.together
         self.usd_an_hour = {"gpu": wanted.gpu_usd, "core": wanted.core_usd}
         self.gpus = len([name for name in wanted.gpu.split(",") if name]) or len(gpus())
         self.figures: dict[str, float] = {
@@ -117,6 +114,7 @@ class Run:
             "cores": os.cpu_count() or 0,
             "gpus": self.gpus,
             "referees_per_gpu": self.referees,
+            "trials_together": self.together,
             **{f"{what}_usd_an_hour": usd for what, usd in self.usd_an_hour.items()},
         }
         self.details: dict[str, Any] = {"wrong": [], "costliest": {}, "referee": {}}

@@ -30,7 +30,7 @@ _NEAR_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunsSeen:
     """What device code of ours saw after runs."""
 
     contents: tuple[dict[str, Any], ...]
@@ -153,7 +153,7 @@ class RunMemory:
         placement: Placement,
         wanted: Sequence[Wanted | None],
         following: tuple[PlanRun, ...] = (),
-    ) -> Seen | None:
+    ) -> RunsSeen | None:
         """What memory holds, and what device code of ours saw of it; None where others have to look.
 
         That is also where something was written outside of the buffers of a single run: array code says what. Where
@@ -240,7 +240,7 @@ class RunMemory:
             for number, (run, want) in enumerate(zip(runs, wanted, strict=True))
         )
         within = not any(found[:outside])
-        return Seen(contents, looked, within) if within or len(runs) > 1 else None
+        return RunsSeen(contents, looked, within) if within or len(runs) > 1 else None
 
     def taken_over(self, run: PlanRun, where: Layout) -> dict[str, Any]:
         """The bytes of inputs and outputs after a run, where nothing was looked at yet."""

@@ -16,7 +16,7 @@ from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.orders import later_call, other_orders, other_stream_orders
-from evaluator.stages.verify.together import TrialsTogether, groups
+from evaluator.stages.verify.small.together import TrialsTogether, groups
 from evaluator.stages.verify.trial_contents import NextTrial
 from evaluator.stages.verify.trials import PlannedTrial, fits
 from evaluator.stages.verify.verified import Verified

@@ -314,7 +314,7 @@ def test_what_is_wrong_in_one_launch_alone_does_not_pass(looking, deed, status, 
 def test_outputs_that_hold_what_undefined_memory_does_are_run_again(looking, place, monkeypatch):
     """As many integers do: then nothing is said against them."""
     runs, run_before = [], GpuSession.run
-    monkeypatch.setattr("evaluator.stages.verify.together.poisoned", lambda *_: True)
+    monkeypatch.setattr("evaluator.stages.verify.small.together.poisoned", lambda *_: True)
     monkeypatch.setattr(GpuSession, "run", lambda self, run: (runs.append(run), run_before(self, run))[1])
     assert verified(looking, "relu").ruling is None
     assert len(runs) == 2 * len(ALONE) + len(TOGETHER) + len(REST)
