@@ -236,7 +236,8 @@ def verified(runtime, deed):
     problem = plan.problem
     trials = [PlannedTrial({"n": n}, problem.distributions[0], problem.tolerance, False) for n in SIZES]
     with runtime.open(made, False, room_for([4 * 5000] * 2)) as session:
-        return verify(plan, session, Settings(), TorchRng(3, "cpu"), trials)
+        settings = Settings(run_timeout_s=2) if deed.startswith("hang") else Settings()
+        return verify(plan, session, settings, TorchRng(3, "cpu"), trials)
 
 
 def test_a_verification_waits_for_the_device_once_a_run_or_a_dozen_of_them(looking, monkeypatch):
@@ -292,6 +293,17 @@ def test_what_is_written_ahead_and_launched_together_changes_no_verdict(looking,
     found = verified(looking, deed)
     assert found == expected
     assert (found.ruling is None) is (deed in ("noisy", "print 14"))
+
+
+@pytest.mark.parametrize("deed", ["relu", "wrong n2000", "fault 16", "input n500"])
+def test_how_many_trials_go_together_changes_no_verdict(place, deed):
+    found = []
+    for together in (1, 8):
+        services = StandInServices(place, 3, own_checks=DeviceChecks(HostDevice()), together=together)
+        with contextlib.closing(services.runtime) as runtime:
+            found.append(verified(runtime, deed))
+    assert found[0] == found[1]
+    assert (found[0].ruling is None) is (deed == "relu")
 
 
 @pytest.mark.parametrize(
