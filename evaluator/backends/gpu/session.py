@@ -379,6 +379,8 @@ class GpuSession:
         outside = None
         if not seen.within:
             outside = self._memory.trespass(placement) or self._memory.written_early(runs, placement)
+            if outside is None:
+                raise GpuError("The referee's own device code saw a write that nothing else sees.", "Try again.")
         ended = [
             replace(outcome, contents=contents, looked=looked)
             for outcome, contents, looked in zip(outcomes, seen.contents, seen.looked, strict=False)
