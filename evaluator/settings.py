@@ -94,6 +94,9 @@ class MachineSettings:
     """How many contexts are kept ready."""
     referees_per_gpu: Annotated[_Whole, _variable("ASSAY_REFEREES_PER_GPU", "a number of processes", 1)] = 1
     """How many referees one GPU has: one of them times while the others wait, and several verify at the same time."""
+    trials_together: Annotated[_Whole, _variable("ASSAY_TRIALS_TOGETHER", "a number of trials", 1)] = 1
+    """How many small trials of a verification a GPU launches together at most, one after another, and looks at once;
+    1 has each launched by itself."""
     referee_idle_s: Annotated[_Seconds, _variable("ASSAY_REFEREE_IDLE_S", "a number of seconds", 1)] = 600.0
     """How long a GPU's referee waits for the next job before it ends."""
     signing_key: Annotated[str, _variable("ASSAY_SIGNING_KEY")] = field(default="", repr=False)

@@ -1,6 +1,7 @@
 """Evaluations a minute from outside: `assay serve` on one GPU, 64 HTTP clients, and kernels such as a policy writes.
 
     python benchmarks/gpu/throughput.py [--modes default,coarse,kernelbench] [--seconds 190] [--referees N]
+        [--together N]
 
 `default` is what a service does whose owner and callers set nothing: a CUDA context for each program, a speedup to
 1 %, a rehearsal on the simulator. `coarse` is what a trainer may ask for: contexts that serve many programs, launches
@@ -103,12 +104,8 @@ class Run:
             wanted.workers,
             until_s,
         )
-        self.profiled, self.gpu, self.failing, self.referees = (
-            wanted.profile,
-            wanted.gpu,
-            wanted.failing,
-            wanted.referees,
-        )
+        self.profiled, self.gpu, self.failing = wanted.profile, wanted.gpu, wanted.failing
+        self.referees, self.together = wanted.referees, wanted.together
         self.usd_an_hour = {"gpu": wanted.gpu_usd, "core": wanted.core_usd}
         self.gpus = len([name for name in wanted.gpu.split(",") if name]) or len(gpus())
         self.figures: dict[str, float] = {
@@ -117,6 +114,7 @@ class Run:
             "cores": os.cpu_count() or 0,
             "gpus": self.gpus,
             "referees_per_gpu": self.referees,
+            "trials_together": self.together,
             **{f"{what}_usd_an_hour": usd for what, usd in self.usd_an_hour.items()},
         }
         self.details: dict[str, Any] = {"wrong": [], "costliest": {}, "referee": {}}
@@ -186,7 +184,7 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="assay-profile-", ignore_cleanup_errors=True) as folder:
         own = dict(mode.service) | ({"ASSAY_GPU": run.gpu} if run.gpu else {})
         own |= {"ASSAY_REFEREE_PROFILE": folder} if run.profiled else {}
-        own |= {"ASSAY_REFEREES_PER_GPU": str(run.referees)}
+        own |= {"ASSAY_REFEREES_PER_GPU": str(run.referees), "ASSAY_TRIALS_TOGETHER": str(run.together)}
         with served(run.workers, settings=own) as service:
             try:
                 warm_up, warm_up_s = islice(fleet(seed + 1), 2 * run.workers), _WARM_UP_SHARE * left_s
@@ -257,6 +255,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=_CLIENTS)
     parser.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1))
     parser.add_argument("--referees", type=int, default=1, help="processes that judge on each GPU")
+    parser.add_argument("--together", type=int, default=1, help="small trials that a GPU launches together at most")
     parser.add_argument("--gpu-usd", type=float, default=_GPU_USD_AN_HOUR, help="what a GPU costs an hour")
     parser.add_argument("--core-usd", type=float, default=_CORE_USD_AN_HOUR, help="what a core costs an hour")
     parser.add_argument("--profile", action="store_true", help="say where the referee's time goes")

@@ -3,11 +3,11 @@
 A session decides nothing. It reports outputs and faults as facts; the referee (`pipeline/referee.py`) judges.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from types import TracebackType
-from typing import ClassVar, Final, Literal, Protocol, Self
+from typing import ClassVar, Final, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -289,9 +289,10 @@ class PlanRun:
     while the program runs, or after it where the run is `quiet`."""
     same_as: Mapping[str, Array] | None = None
     """Outputs of an earlier run to be compared with, bit for bit, where the session looks at that."""
-    following: "Callable[[], PlanRun | None] | None" = None
-    """The run that comes next if all is well, for a session that looks by itself: where memory is as it should be, it
-    writes what that run begins with by the same wait. It is called once, after `wanted`; any run may come instead."""
+    following: "Callable[[], tuple[PlanRun, ...]] | None" = None
+    """The run that comes next if all is well, or the runs that are launched together then, for a session that looks
+    by itself: where memory is as it should be, it writes what they begin with by the same wait. It is called once,
+    after `wanted`; any run may come instead."""
     quiet: bool = False
     """Nothing else goes on on the device while the program runs: its time counts."""
     host_call: SubmissionCall | None = None
@@ -369,6 +370,18 @@ class RunOutcome:
     """None where the session does not look by itself: then `contents` say it all."""
 
 
+@dataclass(frozen=True)
+class OutcomesTogether:
+    """What runs left behind that were launched one after another, with nobody looking in between."""
+
+    outcomes: tuple[RunOutcome, ...]
+    """Of each run, in order, up to the first that did not end well: the last one has its fault then, and no run of
+    the session can follow."""
+    outside: tuple[int, Fault] | None = None
+    """What was written outside of all buffers or into an output before its own run, behind the number of the first
+    run that may have done so."""
+
+
 class UnsupportedError(Exception):
     """The backend cannot run the program: names the instruction or feature, and where."""
 
@@ -422,6 +435,28 @@ class Session(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class RunsTogether(Protocol):
+    """A session that can launch several runs one after another, and looks at all of them at once."""
+
+    def most_together(self, runs: Sequence[PlanRun]) -> int:
+        """How many of `runs`, from the first, can be launched together; their contents do not matter."""
+
+    def run_together(
+        self,
+        runs: tuple[PlanRun, ...],
+        limit_s: float,
+        wanted: Callable[[], Sequence[Wanted]],
+        following: Callable[[], tuple[PlanRun, ...]],
+    ) -> OutcomesTogether:
+        """Write what all begin with, launch one after another, and look at all of them.
+
+        `limit_s`: for all; each has its own limit too. `wanted`: what the outputs of each should be; it is called
+        once, while they run, and then `following`, as `PlanRun.following` is. Runs that are launched together have
+        the same poison and no temporaries. Raises InfrastructureError.
+        """
 
 
 class PieceSession(Session, Protocol):

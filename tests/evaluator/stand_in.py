@@ -41,7 +41,7 @@ class FileMemory:
 class StandInServices:
     """What a referee works with, on this stand-in."""
 
-    def __init__(self, sandbox, jobs_per_runner=1, instruments=None, own_checks=None, turns=None):
+    def __init__(self, sandbox, jobs_per_runner=1, instruments=None, own_checks=None, turns=None, together=1):
         self.instruments = instruments
         self.turns = GpuTurns(turns)
         self.baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
@@ -49,7 +49,7 @@ class StandInServices:
         cache = Cache(sandbox.root / "cache", 1 << 28)
         self.references = References(sandbox, cache, "", "1.0", self.baseline.probe)
         self.host_runtime = HostRuntime(sandbox, "", StandInSide())
-        self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner, own_checks)
+        self.runtime = GpuRuntime(pool, FileMemory, lambda: 1 << 40, jobs_per_runner, own_checks, together)
 
     def rng(self, seed):
         return TorchRng(seed, "cpu")

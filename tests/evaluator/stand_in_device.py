@@ -77,8 +77,11 @@ class StandIn:
         self._launches += 1
         x, y = (self._bytes(offset, 4 * count).view(np.float32) for offset in offsets)
         kind, _, rest = deed.partition(" ")
-        late = rest.isdigit() and self._launches > int(rest)
-        if kind in ("relu", "slow") or (rest.isdigit() and not late):
+        # Of all launches after one, of one alone (=), or of those of one size (n); all others are right.
+        since = rest.lstrip("=n")
+        now = {"=": self._launches == int(since or 0), "n": count == int(since or 0)} if since.isdigit() else {}
+        late = since.isdigit() and now.get(rest[:1], self._launches > int(since))
+        if kind in ("relu", "slow") or (since.isdigit() and not late):
             y[:] = np.maximum(x, 0)
             time.sleep(self._takes_s() if kind == "slow" else 0)
         elif kind == "noisy":
@@ -96,6 +99,10 @@ class StandIn:
         elif kind == "beyond":
             y[:] = np.maximum(x, 0)
             self._bytes(offsets[1] + 4 * count, 4).view(np.float32)[0] = 1
+        elif kind == "neighbour":  # the output of the next run, where that is of the same size and launched together
+            y[:] = np.maximum(x, 0)
+            stride = -(-(4 * count + (1 << 20)) // 256) * 256
+            self._bytes(offsets[1] + 2 * stride, 4).view(np.float32)[0] = 1
         elif kind == "before":
             y[:] = np.maximum(x, 0)
             self._bytes(offsets[0] - 4, 4).view(np.float32)[0] = 1

@@ -12,10 +12,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 from evaluator.problems.problem import Expected, Tolerance
 
+Key = TypeVar("Key")
 Tensor: TypeAlias = Any
 """A torch tensor on the referee's device."""
 
@@ -147,10 +148,10 @@ class DeviceChecks:
     def look(
         self,
         stretches: Sequence[Stretch],
-        compared: Mapping[str, Compared],
+        compared: Mapping[Key, Compared],
         then: Sequence[Stretch] = (),
         unless: int = 0,
-    ) -> tuple[list[bool], dict[str, float] | None]:
+    ) -> tuple[list[bool], dict[Key, float] | None]:
         """For each stretch whether it was found, and of each output the largest error over the allowed one.
 
         NaN where one is. None where an array is of a kind that the kernel does not know. Waits once.

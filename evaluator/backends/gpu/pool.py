@@ -72,6 +72,13 @@ class Runner:
         except ChannelClosedError as closed:
             raise self._died(order["order"]) from closed
 
+    def tell_all(self, orders: Sequence[dict[str, Any]]) -> None:
+        """Send orders of one name at once, each of which has an `answer`, in their order. Raises GpuError."""
+        try:
+            self._channel.send_all(orders)
+        except ChannelClosedError as closed:
+            raise self._died(orders[0]["order"]) from closed
+
     def answer(self, order: str, timeout_s: float = _ORDER_S) -> dict[str, Any]:
         """The answer to the order of this name. Raises RunnerError, RunnerHungError, GpuError."""
         try:

@@ -9,10 +9,10 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -22,9 +22,17 @@ from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.faults import fault_of
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError, RunnerError, RunnerHungError, RunnerPool, gpu_fault
 from evaluator.backends.gpu.run_memory import RunMemory
-from evaluator.backends.gpu.shared_memory import Layout, Memory, step_order
+from evaluator.backends.gpu.shared_memory import Memory, Placement
 from evaluator.backends.gpu.tensors import synchronize
-from evaluator.backends.session import KernelLaunch, PlanRun, Program, RunOutcome, UnsupportedError
+from evaluator.backends.session import (
+    KernelLaunch,
+    OutcomesTogether,
+    PlanRun,
+    Program,
+    RunOutcome,
+    UnsupportedError,
+    Wanted,
+)
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import to_numpy
 
@@ -57,9 +65,13 @@ class GpuRuntime:
         free_bytes: Callable[[], int],
         jobs_per_runner: int = 1,
         own_checks: checks.DeviceChecks | None = None,
+        runs_together: int = 1,
     ) -> None:
-        """`own_checks`: device code of ours that writes and looks; without it, array code does."""
+        """`own_checks`: device code of ours that writes and looks; without it, array code does. `runs_together`: how
+        many runs are launched together at most.
+        """
         self.pool = pool
+        self.runs_together = runs_together
         self.checks = own_checks
         self.jobs_per_runner = jobs_per_runner
         self.quarantine: str | None = None
@@ -230,7 +242,8 @@ class GpuSession:
         self._identity = hashlib.sha256(program.cubin).hexdigest()
         self._unloadable: Fault | None = None
         """Why the driver would not take the program."""
-        self._plans: dict[object, tuple[int, Layout]] = {}
+        self._plans: dict[object, int] = {}
+        """The numbers of plans, by where their buffers are and what they do."""
         self._unanswered = 0
         """Plans that were sent to the runner, and that it has not yet said to be ready."""
         image = os.memfd_create("image")
@@ -266,16 +279,18 @@ class GpuSession:
         if self._unloadable is not None:
             self._die()
             return RunOutcome({}, self._unloadable)
-        plan, where = self._plan(run)
+        placement = self._memory.placement((run,))
+        (plan,) = self._plans_of((run,), placement)
         if run.steps:
-            self._memory.write(run, where)
+            self._memory.write((run,), placement)
         else:
             self._memory.leave()
         self._await_plans()
         started_us = time.perf_counter_ns() / 1000
-        wanted = following = None
+        wanted: Wanted | None = None
+        following: tuple[PlanRun, ...] = ()
         try:
-            self._runner.tell({"order": "go", "id": plan, "prints": self._prints})
+            self._runner.tell(self._go(plan))
             if run.wanted is not None and not run.quiet:
                 wanted = run.wanted()
             if run.following is not None and run.look and self.looks:
@@ -283,59 +298,137 @@ class GpuSession:
             waits_us = time.perf_counter_ns() / 1000
             left_s = run.time_limit_s + _SLACK_S - (waits_us - started_us) / 1e6
             answer = self._runner.answer("go", max(0.0, left_s))
-        except RunnerHungError:
-            self._die()
-            message = f"was still running when its time was up, after {run.time_limit_s:.3g} s"
-            return RunOutcome({}, Fault(kind="watchdog", message=message))
-        except RunnerError as broken:
-            self._die()
-            return RunOutcome({}, self._fault(broken, run), printed=broken.printed)
-        except RunnerDiedError as died:
-            self._die()
-            if died.killed_from_outside:
-                raise
-            # Once may be anything. A program whose every run ends the process that holds its context does it itself,
-            # by writing over what the driver keeps in memory that the GPU can reach.
-            if self._identity not in self._runtime.deadly:
-                self._runtime.deadly.add(self._identity)
-                raise
-            return RunOutcome({}, Fault(kind="context_destroyed", message="destroyed the process of its own context"))
+        except (RunnerHungError, RunnerError, RunnerDiedError) as error:
+            return self._not_ended(run, run.time_limit_s, error)
         ended_us = time.perf_counter_ns() / 1000
-        event_us, host_us, referee_us = float(answer["event_us"]), float(answer["host_us"]), ended_us - started_us
-        outcome = RunOutcome(
-            {},
-            printed=str(answer.get("printed", "")),
-            # What the referee does meanwhile is not the program's; nor is less than what was waited for.
-            own_s=min(referee_us, max(host_us, ended_us - waits_us)) / 1e6,
-            times_us=(event_us, host_us, referee_us),
-        )
+        outcome = _ended(answer, ended_us - started_us)
+        # What the referee does meanwhile is not the program's; nor is less than what was waited for.
+        own_us = min(ended_us - started_us, max(float(answer["host_us"]), ended_us - waits_us))
+        outcome = replace(outcome, own_s=own_us / 1e6)
         if not run.look:
             return outcome
         if run.wanted is not None and wanted is None:
             wanted = run.wanted()
-        if following is not None:
-            self._plan(following)
-        contents, looked = self._memory.look(run, where, wanted, following)
-        if looked is None:
-            taken_over = self._memory.taken_over(run, where)
-            return replace(outcome, contents=taken_over, fault=self._memory.trespass(where))
-        return replace(outcome, contents=contents, looked=looked)
+        self._plan_ahead(following)
+        seen = self._memory.look((run,), placement, (wanted,), following)
+        if seen is None:
+            taken_over = self._memory.taken_over(run, placement.whole)
+            trespass = self._memory.trespass(placement)
+            return replace(outcome, contents=taken_over, fault=trespass and trespass[1])
+        return replace(outcome, contents=seen.contents[0], looked=seen.looked[0])
 
-    def _plan(self, run: PlanRun) -> tuple[int, Layout]:
-        """The plan's number with the runner, and where its buffers are.
+    def most_together(self, runs: Sequence[PlanRun]) -> int:
+        """How many of these, from the first, can be launched together."""
+        most = min(len(runs), self._runtime.runs_together)
+        for number in range(1, most):
+            more = runs[: number + 1]
+            if not (self._memory.can_look(more) and self._memory.has_room(more)):
+                return number
+        return most
+
+    def run_together(
+        self,
+        runs: tuple[PlanRun, ...],
+        limit_s: float,
+        wanted: Callable[[], Sequence[Wanted]],
+        following: Callable[[], tuple[PlanRun, ...]],
+    ) -> OutcomesTogether:
+        """Write the contents of all, have all launched, look at all. Raises GpuError.
+
+        The orders are sent at once and the runner obeys them one by one, so that each has its own answer: what it
+        took, what it printed and how it failed. The GPU turns from the referee's process to the runner's and back
+        once.
+        """
+        if not self._alive or self._unloadable is not None:
+            return OutcomesTogether((self.run(runs[0]),))
+        placement = self._memory.placement(runs)
+        plans = self._plans_of(runs, placement)
+        self._memory.write(runs, placement)
+        self._await_plans()
+        started_s = time.perf_counter()
+        outcomes: list[RunOutcome] = []
+        run, run_limit_s = runs[0], limit_s
+        answers: Sequence[Wanted] = ()
+        then: tuple[PlanRun, ...] = ()
+        broken = None
+        try:
+            self._runner.tell_all([self._go(plan) for plan in plans])
+            answers = wanted()
+            then = following()
+            since_s = waits_s = time.perf_counter()
+            for run in runs:
+                run_limit_s = max(0.0, min(run.time_limit_s, limit_s - (since_s - waits_s)))
+                answer = self._runner.answer("go", run_limit_s + _SLACK_S)
+                now_s = time.perf_counter()
+                # Each has begun when the one before had ended, which was heard of later where nobody listened yet.
+                own_s = max(float(answer["host_us"]) / 1e6, now_s - since_s)
+                outcome = _ended(answer, 1e6 * max(own_s, now_s - started_s))
+                outcomes.append(replace(outcome, own_s=min(own_s, now_s - started_s)))
+                since_s = now_s
+        except (RunnerHungError, RunnerError, RunnerDiedError) as error:
+            # What the runs before it left is looked at once nothing runs any more.
+            broken = self._not_ended(run, run_limit_s, error)
+            then = ()
+        if not outcomes:
+            assert broken is not None
+            return OutcomesTogether((broken,))
+        if broken is None:
+            self._plan_ahead(then)
+        seen = self._memory.look(runs, placement, answers, then)
+        assert seen is not None
+        outside = None
+        if not seen.within:
+            outside = self._memory.trespass(placement) or self._memory.written_early(runs, placement)
+            if outside is None:
+                raise GpuError("The referee's own device code saw a write that nothing else sees.", "Try again.")
+        ended = [
+            replace(outcome, contents=contents, looked=looked)
+            for outcome, contents, looked in zip(outcomes, seen.contents, seen.looked, strict=False)
+        ]
+        return OutcomesTogether((*ended, broken) if broken else tuple(ended), outside)
+
+    def _go(self, plan: int) -> dict[str, Any]:
+        return {"order": "go", "id": plan, "prints": self._prints}
+
+    def _not_ended(self, run: PlanRun, limit_s: float, error: Exception) -> RunOutcome:
+        """What a run left that did not end, and its runner neither; raises an error that is not the program's."""
+        self._die()
+        if isinstance(error, RunnerHungError):
+            message = f"was still running when its time was up, after {limit_s:.3g} s"
+            return RunOutcome({}, Fault(kind="watchdog", message=message))
+        if isinstance(error, RunnerError):
+            return RunOutcome({}, self._fault(error, run), printed=error.printed)
+        # Once may be anything. A program whose every run ends the process that holds its context does it itself,
+        # by writing over what the driver keeps in memory that the GPU can reach.
+        assert isinstance(error, RunnerDiedError)
+        if error.killed_from_outside:
+            raise error
+        if self._identity not in self._runtime.deadly:
+            self._runtime.deadly.add(self._identity)
+            raise error
+        return RunOutcome({}, Fault(kind="context_destroyed", message="destroyed the process of its own context"))
+
+    def _plan_ahead(self, following: tuple[PlanRun, ...]) -> None:
+        """Have the runner prepare what comes next, while memory is looked at."""
+        if following:
+            self._plans_of(following, self._memory.placement(following))
+
+    def _plans_of(self, runs: Sequence[PlanRun], placement: Placement) -> list[int]:
+        """The number of each run's plan with the runner.
 
         A new one the runner prepares while memory is looked at and written. None is sent while a program runs:
         if that hangs, nobody receives it.
         """
-        key = (tuple((b.name, b.size_bytes) for b in run.buffers), run.steps)
-        if key not in self._plans:
-            where = self._memory.layout(run)
-            number = len(self._plans)
-            steps = [step_order(step, where, self._entries) for step in run.steps]
-            self._runner.tell({"order": "plan", "id": number, "steps": steps})
-            self._unanswered += 1
-            self._plans[key] = (number, where)
-        return self._plans[key]
+        numbers = []
+        for place, run in enumerate(runs):
+            key = (placement.runs[place], placement.early[place], run.steps)
+            if key not in self._plans:
+                steps = placement.steps(place, run, self._entries)
+                self._plans[key] = len(self._plans)
+                self._runner.tell({"order": "plan", "id": self._plans[key], "steps": steps})
+                self._unanswered += 1
+            numbers.append(self._plans[key])
+        return numbers
 
     def _await_plans(self) -> None:
         """Hear that all plans are ready. Raises GpuError."""
@@ -363,6 +456,12 @@ class GpuSession:
         kernels = [step.symbol for step in run.steps if isinstance(step, KernelLaunch)]
         kernel = without_parameters(self._entries[kernels[0]].name) if len(set(kernels)) == 1 else None
         return fault_of(broken, kernel, self._runtime.free_bytes)
+
+
+def _ended(answer: Mapping[str, Any], referee_us: float) -> RunOutcome:
+    """What the runner told of a run that ended."""
+    times_us = float(answer["event_us"]), float(answer["host_us"]), referee_us
+    return RunOutcome({}, printed=str(answer.get("printed", "")), times_us=times_us)
 
 
 def _rounded_up(size_bytes: int) -> int:

@@ -3,13 +3,26 @@
     guard | buffer | guard | buffer | … | guard
 
 A guard begins at the very byte after a buffer's end and holds a secret pattern; buffers begin at multiples of 256.
+
+The buffers of runs that are launched together lie side by side, all with guards between them. Behind them all there
+is room for what each output held right before its own run: a run that wrote into the output of a later one, which
+writes over that, is seen there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from evaluator.backends.session import Buffer, BufferCopy, BufferFill, Entry, KernelLaunch, Packed, Pointer
+from evaluator.backends.session import (
+    Buffer,
+    BufferCopy,
+    BufferFill,
+    Entry,
+    KernelLaunch,
+    Packed,
+    PlanRun,
+    Pointer,
+)
 
 ALIGNMENT: Final = 256
 GUARD_BYTES: Final = 1 << 20
@@ -75,6 +88,55 @@ class Layout:
         return place, (offset - place.offset) // place.item_bytes
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Where the buffers of runs lie that are launched together; of a single one, where its own do."""
+
+    whole: Layout
+    """All of them, and last, where there are several runs, the room for early outputs."""
+    runs: tuple[Layout, ...]
+    """Of each run its own buffers."""
+    early: tuple[tuple[BufferRegion, ...], ...]
+    """Of each run, for each of its outputs where that is kept as it was right before the run; empty for one run."""
+
+    @property
+    def early_room(self) -> BufferRegion | None:
+        """All of `early`."""
+        return self.whole.places[-1] if any(self.early) else None
+
+    def run_nearest(self, offset: int) -> int:
+        """The run one of whose buffers is nearest to a byte."""
+        return min(range(len(self.runs)), key=lambda number: self.runs[number].distance(offset))
+
+    def steps(self, number: int, run: PlanRun, entries: dict[str, Entry]) -> list[dict[str, Any]]:
+        """What the runner does for the run of this number."""
+        early = {f"{place.name} before": place for place in self.early[number]}  # no tensor's name has a space
+        places = (*self.runs[number].places, *(replace(place, name=name) for name, place in early.items()))
+        there = Layout(places, self.whole.size_bytes)
+        kept = [BufferCopy(place.name, name) for name, place in early.items()]
+        return [step_order(step, there, entries) for step in (*kept, *run.steps)]
+
+
+def placed_together(runs: Sequence[PlanRun], memory_bytes: int) -> Placement:
+    """Places for the buffers of all runs, in their order."""
+    outputs = [[buffer for buffer in run.buffers if buffer.role == "output"] for run in runs]
+    early_bytes = sum(_aligned(one.size_bytes) for each in outputs for one in each) if len(runs) > 1 else 0
+    room = [Buffer("early outputs", "temporary", early_bytes, 1, None)] if early_bytes else []
+    whole = layout([*(buffer for run in runs for buffer in run.buffers), *room], memory_bytes)
+    places = iter(whole.places)
+    each = tuple(Layout(tuple(next(places) for _ in run.buffers), whole.size_bytes) for run in runs)
+    if not room:
+        return Placement(whole, each, tuple(() for _ in runs))
+    at, early = whole.places[-1].offset, []
+    for of_run in outputs:
+        kept = []
+        for one in of_run:
+            kept.append(BufferRegion(one.name, at, one.size_bytes, one.item_bytes))
+            at += _aligned(one.size_bytes)
+        early.append(tuple(kept))
+    return Placement(whole, each, tuple(early))
+
+
 def layout(buffers: Sequence[Buffer], memory_bytes: int = 0) -> Layout:
     """Places for `buffers`, in their order; what is left of the memory is part of the last guard."""
     places = []
@@ -91,7 +153,11 @@ def room_for(sizes_bytes: Sequence[int]) -> int:
 
 
 def _stride(size_bytes: int) -> int:
-    return -(-(size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
+    return _aligned(size_bytes + GUARD_BYTES)
+
+
+def _aligned(size_bytes: int) -> int:
+    return -(-size_bytes // ALIGNMENT) * ALIGNMENT
 
 
 def step_order(

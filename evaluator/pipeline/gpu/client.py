@@ -345,6 +345,7 @@ class GpuReferee:
             *("--data-dir", str(settings.data_dir), "--sandbox", settings.sandbox),
             *("--idle-s", str(settings.referee_idle_s), "--jobs-per-runner", str(settings.jobs_per_runner)),
             *("--ahead", str(settings.runners_ahead), "--cache-bytes", str(settings.cache_bytes)),
+            *("--together", str(settings.trials_together)),
             *(("--turns", str(self._turns)) if settings.referees_per_gpu > 1 else ()),
         ]
 

@@ -1,7 +1,7 @@
 """The referee of one GPU: a long-lived process with a context of its own, which draws, judges and times.
 
     python -m evaluator.pipeline.gpu.server GPU_UUID SOCKET [--idle-s 600] [--jobs-per-runner 1] [--ahead 2]
-        [--turns FOLDER]
+        [--turns FOLDER] [--together 1]
 
 It holds seeds, inputs, answers, baselines and clocks; the submission's kernels run in runners that it feeds. One job
 at a time, in the order in which they came. Graders talk to it over a unix socket that only this user can open:
@@ -252,6 +252,7 @@ class GpuRefereeServices:
         jobs_per_runner: int,
         cache_bytes: int,
         turns: Path | None = None,
+        trials_together: int = 1,
     ) -> None:
         # Before torch: it decides what torch sees, and the zygote starts while torch is being imported.
         os.environ["CUDA_VISIBLE_DEVICES"] = uuid
@@ -278,7 +279,9 @@ class GpuRefereeServices:
             self.references = References(place, cache, uuid, driver, timed.probe)
             own_checks = self._own_checks(cache)
             self.host_runtime = HostRuntime(place, uuid, tensors.HostDeviceSide())
-            self.runtime = GpuRuntime(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner, own_checks)
+            self.runtime = GpuRuntime(
+                *(pool, tensors.DeviceMemory, tensors.free_bytes, jobs_per_runner, own_checks, trials_together)
+            )
         except BaseException:
             pool.close()
             raise
@@ -351,6 +354,7 @@ def main() -> None:
     parser.add_argument("--ahead", type=int, default=2)
     parser.add_argument("--cache-bytes", type=int, default=4 << 30)
     parser.add_argument("--turns", type=Path, help="a folder of all referees of this GPU; without it there is one")
+    parser.add_argument("--together", type=int, default=1, help="small trials that are launched together at most")
     wanted = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
@@ -362,6 +366,7 @@ def main() -> None:
             wanted.jobs_per_runner,
             wanted.cache_bytes,
             wanted.turns,
+            wanted.together,
         )
     except InfrastructureError as fault:
         print(f"{fault} {fault.remedy or ''}", file=sys.stderr)

@@ -134,17 +134,17 @@ class Examination:
         return Verified(ruling, correctness, self.thread_instructions, self.facts, self.contents.telling.warnings)
 
     def run(
-        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: NextTrial | None = None
+        self, trial: PlannedTrial, sized_plan: SizedPlan, least_limit: int = 0, following: Sequence[NextTrial] = ()
     ) -> Ruling | None:
         """One trial: run, judge, and where it is cheap on other undefined memory. `least_limit`: of instructions.
 
-        `following`: the trial that comes next and its plan. Its inputs can be drawn while this one's program runs,
-        and be there as soon as that was looked at.
+        `following`: the trial that comes next and its plan, or those that are run together then. Their inputs can be
+        drawn while this one's program runs, and be there as soon as that was looked at.
         """
         self.instruction_limit = max(instruction_limit(self.problem, trial.sizes), least_limit)
         if not (self.session.counts_instructions or sized_plan.host_call):
             self.trial_limit_s = min(self.run_limit_s, time_limit_s(self.problem, trial.sizes))
-        inputs = self.inputs = self.contents.inputs(trial, following[0] if following else None)
+        inputs = self.inputs = self.contents.inputs(trial, [one for one, _ in following])
         begins = self.order.begin(trial, sized_plan, following)
         ruling = self._examine(trial, sized_plan, inputs, *begins)
         return self._by_registers(ruling, trial, sized_plan, inputs) if ruling and self.registers.read else ruling
@@ -327,7 +327,7 @@ class Examination:
         keeps: bool = False,
         wanted_by: PlannedTrial | None = None,
         same_as: Mapping[str, Array] | None = None,
-        following: Callable[[], PlanRun | None] | None = None,
+        following: Callable[[], tuple[PlanRun, ...]] | None = None,
         quiet: bool = False,
     ) -> RunOutcome:
         """Run the plan in what is left of the time; `registers` are those of an earlier run, None a new draw.
@@ -364,10 +364,10 @@ class Examination:
         )
         return self.carry_out(run, ours=bool(watch or schedule or weak_memory))
 
-    def carry_out(self, run: PlanRun, ours: bool = False) -> RunOutcome:
-        """Run it, and take account of what it took and said; `ours`: its time is not the submission's."""
+    def carry_out(self, run: PlanRun, ours: bool = False, made: RunOutcome | None = None) -> RunOutcome:
+        """Run it, unless it was `made`, and take account of what it took and said; `ours`: its time is ours."""
         started_s = time.monotonic()
-        outcome = self.session.run(run)
+        outcome = self.session.run(run) if made is None else made
         took_s = time.monotonic() - started_s if outcome.own_s is None else outcome.own_s
         self.left_s -= 0 if ours else took_s
         if self.left_s < 0 and outcome.fault is None:

@@ -3,10 +3,12 @@ what a session has seen of outputs by itself.
 
 A session that looks by itself asks for the answer while the program runs. That is when the inputs of the next trial
 are drawn too: in the same order as without, so that a seed gives the same contents either way. It is also told of the
-run that comes next, whose contents it writes by the same wait as it looks at the one before.
+run that comes next, or of those that are launched together then, whose contents it writes by the same wait as it
+looks at the one before.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -23,8 +25,10 @@ _SMALL_BYTES: Final = 1 << 18
 """Of all tensors. An operation on so much takes a processor some 10 us, as long as it takes to ask a GPU for one."""
 _SMALL_WORK: Final = 2_000_000
 """Operations and words of memory: a product takes a processor a tenth of a millisecond then."""
-_TWICE_MOST: Final = 5
+TWICE_MOST: Final = 5
 """Trials that are run again on other undefined memory."""
+_HOST_COPIES: Final = 48
+"""Of how many small trials the copies on the host are kept: of more than are drawn before the first is judged."""
 
 NextTrial: TypeAlias = tuple[PlannedTrial, SizedPlan]
 """A trial that comes next, and its plan."""
@@ -69,59 +73,84 @@ class TrialContents:
     def __init__(self, problem: Problem, rng: Rng, poison: int) -> None:
         self._problem, self._rng, self._poison = problem, rng, poison
         self.telling = TellingTrials()
-        self._following: PlannedTrial | None = None
-        self._drawn: tuple[PlannedTrial, Arrays] | None = None
-        self._on_host: tuple[Arrays, Arrays] | None = None
-        """The inputs that were drawn last, if they are of a small trial, and what they are copies of."""
+        self._following: tuple[PlannedTrial, ...] = ()
+        self._drawn: list[tuple[PlannedTrial, Arrays]] = []
+        """Those whose turn has not come."""
+        self._on_host: deque[tuple[Arrays, Arrays]] = deque(maxlen=_HOST_COPIES)
+        """The inputs of small trials, and what they are copies of."""
 
-    def inputs(self, trial: PlannedTrial, following: PlannedTrial | None = None) -> Arrays:
-        """A trial's inputs, drawn now unless they were before; `following` comes next."""
-        self._following = following
-        drawn, self._drawn = self._drawn, None
-        if drawn is not None and drawn[0] is trial:
-            return drawn[1]
-        return self._draw(trial)
+    def inputs(self, trial: PlannedTrial, following: Sequence[PlannedTrial] = ()) -> Arrays:
+        """A trial's inputs, drawn now unless they were before; `following` come next."""
+        self._following = tuple(following)
+        inputs = self.drawn_ahead(trial)
+        if inputs is None:
+            return self._draw([trial])[0]
+        self._drawn = [one for one in self._drawn if one[0] is not trial]
+        return inputs
 
     def drawn_ahead(self, trial: PlannedTrial) -> Arrays | None:
         """The inputs of a trial that comes next, once they are there."""
-        return self._drawn[1] if self._drawn is not None and self._drawn[0] is trial else None
+        return next((inputs for one, inputs in self._drawn if one is trial), None)
+
+    def put_back(self, trials: Sequence[PlannedTrial], inputs: Sequence[Arrays]) -> None:
+        """Have these trials come once more, with the same inputs."""
+        self._drawn = [*zip(trials, inputs, strict=True), *self._drawn]
 
     def wanted(self, trial: PlannedTrial, sized_plan: SizedPlan, inputs: Arrays) -> Wanted:
-        """What the outputs should be; the inputs of the trial that follows are drawn as well."""
-        expected = self._expected(trial, inputs)
-        following, self._following = self._following, None
-        if following is not None:
-            self._drawn = following, self._draw(following)
-        outputs = (buffer for buffer in sized_plan.buffers if buffer.role == "output")
-        return Wanted(expected, trial.tolerance, {one.name: (one.dtype, one.shape) for one in outputs})
+        """What the outputs should be; the inputs of the trials that follow are drawn as well."""
+        return self.wanted_together([(trial, sized_plan)], [inputs])[0]
 
-    def _draw(self, trial: PlannedTrial) -> Arrays:
+    def wanted_together(self, trials: Sequence[NextTrial], inputs: Sequence[Arrays]) -> list[Wanted]:
+        """The same of several trials with these inputs."""
+        expected = self._expected([trial for trial, _ in trials], inputs)
+        following, self._following = self._following, ()
+        following = tuple(trial for trial in following if self.drawn_ahead(trial) is None)
+        self._drawn += zip(following, self._draw(following), strict=True)
+        return [
+            Wanted(each, trial.tolerance, {b.name: (b.dtype, b.shape) for b in plan.buffers if b.role == "output"})
+            for each, (trial, plan) in zip(expected, trials, strict=True)
+        ]
+
+    def _draw(self, trials: Sequence[PlannedTrial]) -> list[Arrays]:
         """On the host, and moved, where that is sooner done: two trials in three, each of a hundred operations."""
-        self._on_host = None
-        if not self._is_small(trial):
-            return trial.distribution.draw(self._rng, trial.sizes)
-        host = trial.distribution.draw(self._rng.nearby(), trial.sizes)
-        moved = dict(zip(host, self._rng.taken(*host.values()), strict=True))
-        self._on_host = moved, host
-        return moved
+        drawn: list[Arrays] = []
+        small = []
+        for trial in trials:
+            if self._is_small(trial):
+                small.append(len(drawn))
+                drawn.append(trial.distribution.draw(self._rng.nearby(), trial.sizes))
+            else:
+                drawn.append(trial.distribution.draw(self._rng, trial.sizes))
+        arrays = [array for number in small for array in drawn[number].values()]
+        moved = iter(self._rng.taken(*arrays) if arrays else ())
+        for number in small:
+            host = drawn[number]
+            drawn[number] = {name: next(moved) for name in host}
+            self._on_host.append((drawn[number], host))
+        return drawn
 
     def _is_small(self, trial: PlannedTrial) -> bool:
         problem, sizes = self._problem, trial.sizes
         return tensor_bytes(problem, sizes) <= _SMALL_BYTES and work_at(problem, sizes) <= _SMALL_WORK
 
-    def _expected(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
+    def _expected(self, trials: Sequence[PlannedTrial], inputs: Sequence[Arrays]) -> list[dict[str, Expected]]:
         """What the oracle says, computed where the inputs were drawn."""
-        if self._on_host is None or self._on_host[0] is not inputs:
-            return self.answer(trial, inputs)
-        found = self._problem.oracle(self._on_host[1], trial.sizes, **trial.scalars)
-        self.telling.look(found, trial.tolerance)
-        parts = [(e.value, e.scale, e.relative, e.longer, e.beyond) for e in found.values()]
+        found: list[dict[str, Expected]] = []
+        near = []
+        for trial, given in zip(trials, inputs, strict=True):
+            host = next((copied for moved, copied in self._on_host if moved is given), None)
+            if host is not None:
+                near.append(len(found))
+            found.append(self.answer(trial, given if host is None else host))
+        parts = [(e.value, e.scale, e.relative, e.longer, e.beyond) for n in near for e in found[n].values()]
         arrays = [part for each in parts for part in each if not isinstance(part, float | int)]
-        moved = iter(self._rng.taken(*arrays))
+        moved = iter(self._rng.taken(*arrays) if arrays else ())
         each_moved = (
             Expected(*(part if isinstance(part, float | int) else next(moved) for part in each)) for each in parts
         )
-        return dict(zip(found, each_moved, strict=True))
+        for number in near:
+            found[number] = {name: next(each_moved) for name in found[number]}
+        return found
 
     def answer(self, trial: PlannedTrial, inputs: Arrays) -> dict[str, Expected]:
         """What the oracle says."""
@@ -150,27 +179,40 @@ class RunOrder:
         self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
         self._pair: tuple[int, int] | None = None
         """Both patterns of the run that repeats a trial, where they were drawn before its turn."""
-        self._next: NextTrial | None = None
-        """The trial that comes next, where nothing else is run before it."""
+        self._next: tuple[NextTrial, ...] = ()
+        """The trial that comes next, or those that are run together then, where nothing else is run before."""
         self._next_elsewhere: int | None = None
         """Its pattern of all but outputs, where that was drawn before its turn."""
 
-    def begin(self, trial: PlannedTrial, sized_plan: SizedPlan, following: NextTrial | None) -> tuple[bool, int]:
+    def begin(self, trial: PlannedTrial, sized_plan: SizedPlan, following: Sequence[NextTrial]) -> tuple[bool, int]:
         """Of the trial whose turn it is: whether it finds undefined memory as the run before left it, and the pattern
-        of all but outputs. `following` comes next.
+        of all but outputs. `following` come next.
         """
         keeps, elsewhere = trial.sizes == self._last_sizes, self._next_elsewhere
-        if elsewhere is None or self._next is None or self._next[0] is not trial:
+        if elsewhere is None or not self._next or self._next[0][0] is not trial:
             elsewhere = self._poison if keeps else self.poison_elsewhere()
         self._last_sizes, self._next_elsewhere = trial.sizes, None
         # Other orders and later calls come before the next trial, and find memory as this one left it.
-        self._next = None if sized_plan.orders or sized_plan.prepared else following
+        self._next = () if sized_plan.orders or sized_plan.prepared else tuple(following)
         return keeps, elsewhere
+
+    def begin_together(
+        self, trials: Sequence[NextTrial], inputs: Sequence[Arrays], following: Sequence[NextTrial]
+    ) -> tuple[PlanRun, ...]:
+        """Their runs, without time limits. They have no temporaries, so nothing is kept for them."""
+        self._last_sizes, self._next_elsewhere, self._next = trials[-1][0].sizes, None, tuple(following)
+        return self._together(trials, inputs)
+
+    def _together(self, trials: Sequence[NextTrial], inputs: Sequence[Arrays]) -> tuple[PlanRun, ...]:
+        return tuple(
+            PlanRun(sized_plan.buffers_with(given), sized_plan.steps, self._poison, 0.0)
+            for (_, sized_plan), given in zip(trials, inputs, strict=True)
+        )
 
     @property
     def repeats_cheap(self) -> bool:
         """Whether a trial that costs little is run again."""
-        return self.twice < _TWICE_MOST
+        return self.twice < TWICE_MOST
 
     def poison_elsewhere(self) -> int:
         """Of the next run of a trial; NaN while trials are run twice, so that what is made of it can be told."""
@@ -181,33 +223,35 @@ class RunOrder:
         pair, self._pair = self._pair or next(self._turns.both), None
         return pair
 
-    def after_first(self, sized_plan: SizedPlan, inputs: Arrays) -> Callable[[], PlanRun | None]:
+    def after_first(self, sized_plan: SizedPlan, inputs: Arrays) -> Callable[[], tuple[PlanRun, ...]]:
         """What comes behind the first run of a trial, if all is well."""
         repeated = self._repeats_known and self.repeats_cheap
         return partial(self._repeated, sized_plan, inputs) if repeated else self.after_trial
 
-    def _repeated(self, sized_plan: SizedPlan, inputs: Arrays) -> PlanRun:
+    def _repeated(self, sized_plan: SizedPlan, inputs: Arrays) -> tuple[PlanRun, ...]:
         self._pair = poison, elsewhere = self._pair or next(self._turns.both)
         buffers = sized_plan.buffers_with(inputs)
-        return PlanRun(buffers, sized_plan.steps, poison, 0.0, poison_elsewhere=elsewhere)
+        return (PlanRun(buffers, sized_plan.steps, poison, 0.0, poison_elsewhere=elsewhere),)
 
-    def after_trial(self) -> PlanRun | None:
-        """What comes behind the last run of a trial, if all is well: the next one's first, once its inputs are drawn.
+    def after_trial(self) -> tuple[PlanRun, ...]:
+        """What comes behind the last run of a trial, if all is well: the first of the next one, or those of several
+        that are run together, once their inputs are drawn.
 
         A run that is only announced needs no time limit.
         """
-        if self._next is None:
-            return None
-        trial, sized_plan = self._next
-        inputs = self._contents.drawn_ahead(trial)
-        if inputs is None:
-            return None
+        ahead = [self._contents.drawn_ahead(trial) for trial, _ in self._next]
+        inputs = [given for given in ahead if given is not None]
+        if not inputs or len(inputs) < len(ahead):
+            return ()
+        if len(inputs) > 1:
+            return self._together(self._next, inputs)
+        (trial, sized_plan) = self._next[0]
         keeps = trial.sizes == self._last_sizes
         if self._next_elsewhere is None:
             self._next_elsewhere = self._poison if keeps else self.poison_elsewhere()
-        buffers = sized_plan.buffers_with(inputs)
-        return PlanRun(
-            buffers, sized_plan.steps, self._poison, 0.0, poison_elsewhere=self._next_elsewhere, keeps=keeps
+        buffers = sized_plan.buffers_with(inputs[0])
+        return (
+            PlanRun(buffers, sized_plan.steps, self._poison, 0.0, poison_elsewhere=self._next_elsewhere, keeps=keeps),
         )
 
 

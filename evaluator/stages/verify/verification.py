@@ -4,6 +4,7 @@ The referee's side. It holds seeds, inputs and answers; the backend gets one tri
 memory holds afterwards. Every trial has its own content, so nothing that was seen before helps.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -15,6 +16,7 @@ from evaluator.problems.arrays import Rng
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.orders import later_call, other_orders, other_stream_orders
+from evaluator.stages.verify.small.together import TrialsTogether, groups
 from evaluator.stages.verify.trial_contents import NextTrial
 from evaluator.stages.verify.trials import PlannedTrial, fits
 from evaluator.stages.verify.verified import Verified
@@ -51,15 +53,24 @@ def verify(
     examination = Examination(checked_plan, session, settings, rng, len(trials), seed)
     examination.left_out = list(left_out)
     usual = len(trials) if beyond is None else sum(not trial.beyond for trial in trials)
-    for number, (trial, sized_plan) in enumerate(zip(trials, concretes, strict=True)):
-        progress(number, len(trials))
-        if number == usual and session.reorders and (ruling := other_orders(examination)):
-            return examination.verified(ruling)
-        judge = None if number < usual else beyond
-        following = None if sized_plan.others else _following(trials, concretes, number)
-        ruling = _judged(examination, trial, sized_plan, judge, following)
-        if ruling is None and sized_plan.others:
-            ruling = _in_other_calls(examination, trial, sized_plan, judge)
+    planned = list(zip(trials, concretes, strict=True))
+    waiting = deque(groups(checked_plan.problem, session, trials, concretes))
+    while waiting:
+        numbers = waiting.popleft()
+        progress(numbers[0], len(trials))
+        following = [planned[number] for number in waiting[0]] if waiting else []
+        if len(numbers) > 1:
+            together = TrialsTogether(examination, [planned[number] for number in numbers], following)
+            ruling = together.judge()
+            for number in numbers[1:] if ruling is None else ():
+                progress(number, len(trials))
+            if together.apart:
+                waiting = deque((number,) for each in waiting for number in each)
+        else:
+            if numbers[0] == usual and session.reorders and (ruling := other_orders(examination)):
+                return examination.verified(ruling)
+            judge = None if numbers[0] < usual else beyond
+            ruling = _judged_in_all_calls(examination, *planned[numbers[0]], judge, following)
         if ruling is not None:
             return examination.verified(ruling)
     progress(len(trials), len(trials))
@@ -67,12 +78,26 @@ def verify(
     return examination.verified(other_orders(examination) if reorders else None)
 
 
+def _judged_in_all_calls(
+    examination: Examination,
+    trial: PlannedTrial,
+    sized_plan: SizedPlan,
+    beyond: "BeyondUsual | None",
+    following: Sequence[NextTrial],
+) -> Ruling | None:
+    """One trial, and in each call of the host code that does something else."""
+    ruling = _judged(examination, trial, sized_plan, beyond, () if sized_plan.others else following)
+    if ruling is None and sized_plan.others:
+        ruling = _in_other_calls(examination, trial, sized_plan, beyond)
+    return ruling
+
+
 def _judged(
     examination: Examination,
     trial: PlannedTrial,
     sized_plan: SizedPlan,
     beyond: "BeyondUsual | None",
-    following: NextTrial | None = None,
+    following: Sequence[NextTrial] = (),
 ) -> Ruling | None:
     """One trial of one plan. `beyond` judges it where it is none of the usual ones."""
     if beyond is not None:
@@ -97,10 +122,6 @@ def _in_other_calls(
             return replace(ruling, message=message + ruling.message)
         examination.trials[-1] = passed
     return None
-
-
-def _following(trials: Sequence[PlannedTrial], concretes: Sequence[SizedPlan], number: int) -> NextTrial | None:
-    return (trials[number + 1], concretes[number + 1]) if number + 1 < len(trials) else None
 
 
 class BeyondUsual(Protocol):

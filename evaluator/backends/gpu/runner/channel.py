@@ -74,8 +74,13 @@ class Channel:
 
     def send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         """Send one message and copies of `descriptors`. Raises ChannelClosedError."""
-        text = json.dumps(message, separators=(",", ":")).encode()
-        data = _LENGTH.pack(len(text)) + text
+        self._send(_packed(message), descriptors)
+
+    def send_all(self, messages: Sequence[dict[str, Any]]) -> None:
+        """Send messages at once: the other side has all of them before it answers one. Raises ChannelClosedError."""
+        self._send(b"".join(_packed(message) for message in messages))
+
+    def _send(self, data: bytes, descriptors: Sequence[int] = ()) -> None:
         try:
             if descriptors:
                 sent = socket.send_fds(self._socket, [data[:1]], list(descriptors))
@@ -137,3 +142,8 @@ class Channel:
         found = bytes(self._unread[:size])
         del self._unread[:size]
         return found
+
+
+def _packed(message: dict[str, Any]) -> bytes:
+    text = json.dumps(message, separators=(",", ":")).encode()
+    return _LENGTH.pack(len(text)) + text

@@ -40,26 +40,27 @@ def test_a_look_also_writes_what_the_next_run_begins_with_unless_something_is_wr
     whole, of_run = shared.content, RunMemory(shared, checks)
     x, other = (torch.linspace(low, 1.0, N, device=whole.device) for low in (0.0, -1.0))
     run, following = planned(x), planned(other, poison_elsewhere=0x5B)
-    where = of_run.layout(run)
+    placement = of_run.placement((run,))
+    where = placement.whole
     there = {place.name: whole[place.offset : place.end] for place in where.places}
 
-    of_run.write(run, where)
+    of_run.write((run,), placement)
     there["y"].copy_(x.view(torch.uint8))  # the program
-    contents, looked = of_run.look(run, where, None, following)
-    assert (looked.inputs_kept, looked.poisoned) == (True, False)
-    assert torch.equal(contents["y"], x.view(torch.uint8))
+    seen = of_run.look((run,), placement, (None,), (following,))
+    assert (seen.looked[0].inputs_kept, seen.looked[0].poisoned) == (True, False)
+    assert torch.equal(seen.contents[0]["y"], x.view(torch.uint8))
     assert torch.equal(there["x"], other.view(torch.uint8))
     assert (there["y"].unique().tolist(), there["t"].unique().tolist()) == ([0xFF], [0x5B])
 
     for place, named in ((where.places[0].offset + 7, None), (where.guards()[1][0], "x")):
-        of_run.write(following, where)
+        of_run.write((following,), placement)
         whole[place] ^= 1
         before = whole.clone()
-        _, looked = of_run.look(following, where, None, run)
-        assert looked is None or not looked.inputs_kept
+        seen = of_run.look((following,), placement, (None,), (run,))
+        assert seen is None or not seen.looked[0].inputs_kept
         assert torch.equal(whole, before)
-        fault = of_run.trespass(where)
-        assert (fault and fault.buffer) == named
+        outside = of_run.trespass(placement)
+        assert (outside and outside[1].buffer) == named
 
 
 @pytest.mark.gpu

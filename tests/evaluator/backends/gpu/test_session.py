@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import struct
 import time
 from dataclasses import replace
@@ -18,6 +19,7 @@ from common.wire import DType
 from evaluator.backends.gpu import run_memory
 from evaluator.backends.gpu.checks import MEMORY, DeviceChecks
 from evaluator.backends.gpu.pool import Runner, RunnerDiedError
+from evaluator.backends.gpu.session import GpuSession
 from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.backends.session import (
@@ -36,6 +38,7 @@ from evaluator.sandbox import selftest
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.launch.recorded_plans import RecordedPlan, RecordedPlans
 from evaluator.stages.verify.examination import Examination
+from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
 from evaluator.stages.verify.orders import later_call
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import verify
@@ -170,9 +173,10 @@ def wanting(x, y, **more):
 
 @pytest.fixture
 def looking(place):
-    """A runtime with device code of our own, which it counts."""
+    """A runtime with device code of our own, which it counts, and runs that are launched together."""
     device = HostDevice()
-    with contextlib.closing(StandInServices(place, 3, own_checks=DeviceChecks(device)).runtime) as runtime:
+    services = StandInServices(place, 3, own_checks=DeviceChecks(device), together=len(TOGETHER))
+    with contextlib.closing(services.runtime) as runtime:
         runtime.device = device
         yield runtime
 
@@ -219,20 +223,25 @@ def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monke
         assert asked == ["go", "go"]
 
 
-SIZES = (1000, 1000, 40, 1000, 5000, 5000, 7, 2000)
+ALONE = (1000, 1000, 40, 1000, 5000)
+"""What is run on other undefined memory too."""
+TOGETHER = (5000, 7, 2000, 2000, 2000, 1000, 300, 12, 4096, 33, 1, 128)
+REST = (2000, 999, 500, 500, 77)
+SIZES = (*ALONE, *TOGETHER, *REST)
 
 
 def verified(runtime, deed):
-    made = program(deed)
+    made = program(deed, ".extern .func vprintf" if deed.startswith("print") else "")
     plan = relu_plan(made)
     problem = plan.problem
     trials = [PlannedTrial({"n": n}, problem.distributions[0], problem.tolerance, False) for n in SIZES]
     with runtime.open(made, False, room_for([4 * 5000] * 2)) as session:
-        return verify(plan, session, Settings(), TorchRng(3, "cpu"), trials)
+        settings = Settings(run_timeout_s=2) if deed.startswith("hang") else Settings()
+        return verify(plan, session, settings, TorchRng(3, "cpu"), trials)
 
 
-def test_a_verification_waits_for_the_device_once_a_run_and_once_at_its_start(looking, monkeypatch):
-    """Twice a run before; and what a run begins with is written once."""
+def test_a_verification_waits_for_the_device_once_a_run_or_a_dozen_of_them(looking, monkeypatch):
+    """And once at its start; what runs begin with is written once."""
     waits, written, asked = [], [], []
     monkeypatch.setattr(run_memory, "synchronize", waits.append)
     launch, tell, answer = looking.device.launch, Runner.tell, Runner.answer
@@ -244,27 +253,83 @@ def test_a_verification_waits_for_the_device_once_a_run_and_once_at_its_start(lo
     monkeypatch.setattr(looking.device, "launch", launched)
     monkeypatch.setattr(Runner, "tell", lambda self, order, *m: (asked.append(order["order"]), tell(self, order, *m)))
     monkeypatch.setattr(Runner, "answer", lambda self, *m: (asked.append("answer"), answer(self, *m))[1])
-    assert verified(looking, "relu").ruling is None
-    runs = len(SIZES) + 5  # the first five are run on other undefined memory too
-    assert asked.count("go") == looking.device.reads == runs
-    assert len(waits) == 1
-    assert len(written) == runs - 1
-    # A new size's plan is told before the run before is looked at, and heard of after that.
-    plans = asked[asked.index("go") :]
-    assert all(
-        plans[at - 1 : at + 3] == ["answer", "plan", "answer", "go"] for at, o in enumerate(plans) if o == "plan"
+    tell_all = Runner.tell_all
+    monkeypatch.setattr(
+        Runner, "tell_all", lambda self, orders: (asked.append([o["order"] for o in orders]), tell_all(self, orders))
     )
+    assert verified(looking, "relu").ruling is None
+    alone = 2 * len(ALONE)
+    together = [["go"] * len(TOGETHER), ["go"] * len(REST)]
+    assert asked.count("go") == alone
+    assert [each for each in asked if isinstance(each, list)] == together
+    assert looking.device.reads == alone + len(together)
+    assert len(waits) == 1
+    assert len(written) >= alone + len(together) - 1  # many pieces of memory take several launches
+    # Plans are told before the run before is looked at, and heard of after that.
+    words = "".join({"go": "g", "plan": "p", "answer": "a"}.get(str(o), "G") for o in asked[asked.index("go") :])
+    assert re.fullmatch(r"(ga|gapa)*ga(p{12}a{12})Ga{12}p{5}a{5}Ga{5}.*", words), words
 
 
 @pytest.mark.parametrize(
-    "deed", ["input 1", "input 12", "beyond 4", "before 6", "beyond 11", "wrong 1", "wrong 8", "nothing 3", "noisy"]
+    "deed",
+    [
+        *("noisy", "fault 16", "neighbour n2000", "wrong 17", "beyond 12", "hang 18", "input 24", "nothing n1"),
+        *("input 1", "input 12", "beyond 4", "before 6", "beyond 11", "wrong 1", "wrong 8", "nothing 3", "print 14"),
+        *(
+            "wrong n12",
+            "beyond n300",
+            "before n5000",
+            "input n4096",
+            "wrong n77",
+            "nothing 25",
+            "assert 23",
+            "fault 10",
+        ),
+    ],
 )
-def test_what_is_written_ahead_changes_no_verdict(looking, place, deed):
+def test_what_is_written_ahead_and_launched_together_changes_no_verdict(looking, place, deed):
     with contextlib.closing(StandInServices(place, 3).runtime) as array_code:
         expected = verified(array_code, deed)
     found = verified(looking, deed)
     assert found == expected
-    assert (found.ruling is None) is (deed == "noisy")
+    assert (found.ruling is None) is (deed in ("noisy", "print 14"))
+
+
+@pytest.mark.parametrize("deed", ["relu", "wrong n2000", "fault 16", "input n500"])
+def test_how_many_trials_go_together_changes_no_verdict(place, deed):
+    found = []
+    for together in (1, 8):
+        services = StandInServices(place, 3, own_checks=DeviceChecks(HostDevice()), together=together)
+        with contextlib.closing(services.runtime) as runtime:
+            found.append(verified(runtime, deed))
+    assert found[0] == found[1]
+    assert (found[0].ruling is None) is (deed == "relu")
+
+
+@pytest.mark.parametrize(
+    ("deed", "status", "number"),
+    [
+        ("neighbour =14", Status.RUNTIME_ERROR, 0),
+        ("wrong =14", Status.INCORRECT, 3),
+        ("beyond =14", Status.RUNTIME_ERROR, 3),
+        ("input =14", Status.INCORRECT, 3),
+    ],
+)
+def test_what_is_wrong_in_one_launch_alone_does_not_pass(looking, deed, status, number):
+    """Launched once more by itself it is right."""
+    found = verified(looking, deed)
+    assert (found.ruling.status, found.ruling.hint) == (status, RACE_HINT)
+    assert "not when each was launched once more by itself" in found.ruling.message
+    assert [one.passed for one in found.correctness.trials] == [True] * (len(ALONE) + number) + [False]
+
+
+def test_outputs_that_hold_what_undefined_memory_does_are_run_again(looking, place, monkeypatch):
+    """As many integers do: then nothing is said against them."""
+    runs, run_before = [], GpuSession.run
+    monkeypatch.setattr("evaluator.stages.verify.small.together.poisoned", lambda *_: True)
+    monkeypatch.setattr(GpuSession, "run", lambda self, run: (runs.append(run), run_before(self, run))[1])
+    assert verified(looking, "relu").ruling is None
+    assert len(runs) == 2 * len(ALONE) + len(TOGETHER) + len(REST)
 
 
 def test_another_run_than_the_one_foreseen_begins_as_it_should(looking):
@@ -287,7 +352,7 @@ def test_another_run_than_the_one_foreseen_begins_as_it_should(looking):
             (planned(5, poison_elsewhere=0x5B), planned(6, poison_elsewhere=0x5D, keeps=True), 0x5D),
         ):
             run = run or foreseen
-            session.run(planned(0, following=lambda foreseen=foreseen: foreseen))
+            session.run(planned(0, following=lambda foreseen=foreseen: (foreseen,)))
             outcome = session.run(run)
             assert outcome.contents["y"].unique().tolist() == [held]
             assert torch.equal(outcome.contents["x"].view(torch.float32), run.buffers[0].content)
@@ -302,7 +367,7 @@ def test_a_session_can_end_before_the_plan_that_was_foreseen(looking):
         x = contents(seed)
         with opened(looking, "relu") as session:
             pids.append(session._runner.pid)
-            outcome = session.run(replace(relu_run(x), following=lambda: following))
+            outcome = session.run(replace(relu_run(x), following=lambda: (following,)))
         assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
     assert pids[0] == pids[1]
 

@@ -37,7 +37,8 @@ def referee(tmp_path_factory, request):
     made = GpuReferee(GPU, settings)
     made._socket.parent.mkdir(parents=True)
     own_checks = DeviceChecks(HostDevice()) if request.param else None
-    services = StandInServices(selftest.choose(settings.data_dir / "work"), own_checks=own_checks)
+    place = selftest.choose(settings.data_dir / "work")
+    services = StandInServices(place, own_checks=own_checks, together=8 if request.param else 1)
     with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)

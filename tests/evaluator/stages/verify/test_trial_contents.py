@@ -30,7 +30,7 @@ def test_small_trials_are_as_right_as_large_ones(problem):
     contents = TrialContents(problem, TorchRng(3, "cpu"), 0xFF)
     trials = trials_of(problem)
     for number, trial in enumerate(trials):
-        inputs = contents.inputs(trial, trials[number + 1] if number + 1 < len(trials) else None)
+        inputs = contents.inputs(trial, trials[number + 1 : number + 2])
         assert all(isinstance(array, torch.Tensor) for array in inputs.values())
         wanted = contents.wanted(trial, _Plan, inputs)
         there = problem.oracle(inputs, trial.sizes, **trial.scalars)
@@ -56,7 +56,7 @@ def test_drawing_ahead_changes_no_contents(make):
     trials = trials_of(problem, 30)
     ahead, one_by_one = TrialContents(problem, make(), 0xFF), TrialContents(problem, make(), 0xFF)
     for number, trial in enumerate(trials):
-        following = trials[number + 1] if number + 1 < len(trials) else None
+        following = trials[number + 1 : number + 2 + number % 4]  # some of which are there already
         first, second = ahead.inputs(trial, following), one_by_one.inputs(trial)
         ahead.wanted(trial, _Plan, first)
         for name, array in first.items():
@@ -67,7 +67,7 @@ def test_a_trial_that_was_not_announced_is_drawn_when_it_comes():
     problem = problems()["relu"]
     first, second, third = trials_of(problem, 3)
     contents = TrialContents(problem, TorchRng(1, "cpu"), 0xFF)
-    inputs = contents.inputs(first, second)
+    inputs = contents.inputs(first, [second])
     contents.wanted(first, _Plan, inputs)
     other = contents.inputs(third)
     assert other["x"].shape == problem.inputs[0].shape_at(third.sizes)

@@ -1,0 +1,1 @@
+"""Small trials on a GPU: launched together, so that they share its waits."""
