@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from common.contract import form_of
 from common.wire import DType
 from evaluator.cancellation import CancelToken
-from evaluator.errors import UsageError
+from evaluator.errors import SandboxError, UsageError
 from evaluator.foreign.description import MOST_EXTENT, MOST_SIZES, Description
+from evaluator.foreign.inside.process import NO_PROCESS
 from evaluator.foreign.zygote import KEPT, MEMORY_BYTES, ReferenceRoom, Zygote, message
 from evaluator.problems.arrays import numpy_dtype
 from evaluator.python_command import last_words
@@ -351,6 +352,11 @@ class ReferenceProcess:
         by = None if late else foreign(result)
         if by is not None:
             return killed_from_outside(by)
+        if result.exit_code == NO_PROCESS:
+            return SandboxError(
+                f"This machine lets no more processes be started: none for {self.name}.",
+                "Try again when less runs on it; a service needs fewer workers.",
+            )
         if result.memory_exceeded:
             why = f"it takes more than the {self._room.memory_bytes >> 30} GiB of memory that it may"
         elif late:

@@ -54,6 +54,12 @@ _LAST_WORDS_BYTES: Final = 1 << 12
 _LEAVE_MS: Final = 2000
 """How long a file's process may take to end once it is asked nothing more."""
 
+NO_PROCESS: Final = 71
+"""The exit code where the machine let no process be started for a file (EX_OSERR of sysexits.h); a file's own process
+that ends with it is told by another."""
+_FORK_S: Final = 2.0
+"""How long that is tried: a machine that is full of processes for a moment is no reason to give up."""
+
 STEPPED_BACK: Final = 5
 """The niceness that the sandbox gives a job that has used some processor time, at any moment (warden.STEP_BACK)."""
 _FOLDERS: Final = (".", "/tmp", "/dev/shm")
@@ -202,7 +208,7 @@ class _Zygote:
         self._answers, sink = os.pipe()
         with contextlib.suppress(OSError):  # beyond the user's share of pipe memory it stays small, and works
             fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIECE_BYTES)
-        self._child = os.fork()
+        self._child = _forked()
         if self._child == 0:
             try:
                 self._be_the_child(form, text, reading, sink)
@@ -280,7 +286,19 @@ class _Zygote:
             with contextlib.suppress(OSError):  # SIGKILL has its default already
                 signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
-        os._exit(max(0, code))
+        os._exit(code if code > 0 and code != NO_PROCESS else 1 if code else 0)
+
+
+def _forked() -> int:
+    """As `os.fork`; ends this process where there is none to be had."""
+    until_s = time.monotonic() + _FORK_S
+    while True:
+        try:
+            return os.fork()
+        except OSError:
+            if time.monotonic() >= until_s:
+                os._exit(NO_PROCESS)
+            time.sleep(0.05)
 
 
 def _niceness() -> tuple[int, int]:

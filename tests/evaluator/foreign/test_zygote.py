@@ -3,6 +3,7 @@
 import fcntl
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ import pytest
 from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.errors import JobKilledError
 from evaluator.foreign import zygote
-from evaluator.foreign.inside.process import STEPPED_BACK
+from evaluator.foreign.inside import process as file_process
+from evaluator.foreign.inside.process import NO_PROCESS, STEPPED_BACK
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox import selftest
@@ -96,6 +98,23 @@ IN_NAMESPACES = {
 }
 """Without namespaces the filter of system calls refuses these."""
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
+
+
+def test_a_machine_that_starts_no_process_is_no_fault_of_the_file(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor can a file say so of the machine: that would have its evaluation tried again and again."""
+    ended = outcome(sandbox, poison(f"os._exit({NO_PROCESS})"))
+    assert ended.startswith("some.py: its process ended before it could be described")
+
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(file_process, "_FORK_S", 0.1)
+    monkeypatch.setattr(os, "fork", refuse)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit, match=str(NO_PROCESS)):
+        file_process._forked()
 
 
 def test_what_stays_in_memory_ends_with_the_process_of_the_file(
