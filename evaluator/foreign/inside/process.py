@@ -56,7 +56,7 @@ _LEAVE_MS: Final = 2000
 
 NO_PROCESS: Final = 71
 """The exit code where the machine let no process be started for a file (EX_OSERR of sysexits.h); a file's own process
-that ends with it is told by another."""
+that ends with it is reported with another."""
 _FORK_S: Final = 2.0
 """How long that is tried: a machine that is full of processes for a moment is no reason to give up."""
 
@@ -286,7 +286,7 @@ class _Zygote:
             with contextlib.suppress(OSError):  # SIGKILL has its default already
                 signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
-        os._exit(code if code > 0 and code != NO_PROCESS else 1 if code else 0)
+        os._exit(1 if code == NO_PROCESS else max(0, code))
 
 
 def _forked() -> int:

@@ -62,7 +62,7 @@ def device_line(arch: str) -> str:
 
 
 def device_for_python(arch: str) -> dict[str, Any]:
-    """The device as recorded Python is told of it, in the names of Triton's driver."""
+    """The device as recorded Python sees it, in the names of Triton's driver."""
     limits, device = limits_of(arch), target_device(arch)
     facts = {
         "max_shared_mem": limits.shared_per_block_bytes,

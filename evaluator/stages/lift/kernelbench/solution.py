@@ -58,7 +58,7 @@ class Solution:
     """One text with `ModelNew`, for one problem."""
 
     def __init__(self, source: str, problem: Problem, settings: Settings, sandbox: Sandbox, arch: str) -> None:
-        """`arch`: of the device that it is told of, such as `sm_80`."""
+        """`arch`: of the device that it sees, such as `sm_80`."""
         self.source, self.problem, self.settings = source, problem, settings
         self.sandbox, self.arch = RecordingSandbox(sandbox), arch
 

@@ -133,7 +133,7 @@ class TrialsTogether:
         """What is wrong with the run of this number; its trial is recorded.
 
         `ends_badly`: a later run broke the context, so none can be made again. What it may have done to this one's
-        memory before is told as its fault; a wrong output is one either way.
+        memory before is reported as its fault; a wrong output is one either way.
         """
         examination, inputs, (trial, sized_plan) = self._examination, self._inputs[number], self._trials[number]
         if outcome.fault is None and outside is not None and outside[0] == number:
