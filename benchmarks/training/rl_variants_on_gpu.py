@@ -9,7 +9,8 @@
 All runs begin with the same two tuned models (`_support/timed_rl.py`) and differ from `base` in what their name says.
 In each policy step every run writes about as many kernels, in as many optimizer steps, at one learning rate: one
 agent alone does not learn faster than each of two, which `quick_optimizer` and `slow_agent` look at for themselves.
-Runs are side by side, five at a time. Then each answers the same held-out prompts with at most three kernels, drawn
+Runs are side by side, three at a time: a GPU takes turns between processes, so that more of them finish no sooner.
+Then each answers the same held-out prompts with at most three kernels, drawn
 as while it learned and greedily: in one conversation, or, where it only ever wrote one kernel, drawn three times
 anew. An effect is the ratio to `base` on the same prompt and seed, where both have a right kernel, with a 95 %
 bootstrap interval that draws prompts with all that belongs to them; how often there is a right kernel is compared
@@ -115,7 +116,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each variant")
     parser.add_argument("--steps", type=int, default=12, help="policy steps of each run")
     parser.add_argument("--prompts", type=int, default=100, help="held-out prompts that all answer")
-    parser.add_argument("--at-once", type=int, default=5, help="runs side by side")
+    parser.add_argument("--at-once", type=int, default=3, help="runs side by side")
     parser.add_argument("--model", type=Path, help="folder of a pretrained model to begin with; else a tiny one")
     Variants(parser.parse_args()).to_the_end()
 
