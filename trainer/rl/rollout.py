@@ -55,8 +55,8 @@ def draw_tokens(logits: torch.Tensor, draws: Sequence[Draw]) -> tuple[torch.Tens
     """A token for each row, int64 [rows], and its log-probability under what it was drawn from, float32 [rows].
 
     `logits`: float32 [rows, vocabulary], on the CPU. Temperature 0 takes the most probable token, whose
-    log-probability is then that under temperature 1. A draw depends on its seed, its position and its row alone: what is drawn for all
-    rows at once is what would be drawn one by one.
+    log-probability is then that under temperature 1. A draw depends on its seed, its position and its row alone: what
+    is drawn for all rows at once is what would be drawn one by one.
     """
     temperatures = torch.tensor([one.temperature if one.temperature > 0 else 1.0 for one in draws])
     log_probs = torch.log_softmax(logits / temperatures[:, None], dim=-1)
