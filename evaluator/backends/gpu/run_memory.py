@@ -74,8 +74,8 @@ class RunMemory:
         """Whether device code of ours looks at all of these at once."""
         roles = [buffer.role for run in runs for buffer in run.buffers]
         outputs = roles.count("output")
-        compared = outputs if any(run.same_as is not None for run in runs) else 0
-        early = 2 if len(runs) > 1 else 0  # their room, and the guard behind it
+        compared = outputs if any(run.same_as is not None or run.same_as_before for run in runs) else 0
+        early = len(runs) + 1 if len(runs) > 1 else 0  # their room, and the guard behind it
         asked = len(roles) + 1 + early + roles.count("input") + 2 * outputs + compared
         return self._checks is not None and self._checks.can_look(asked, outputs)
 
@@ -143,8 +143,8 @@ class RunMemory:
                     wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
                 elif not (run.keeps and where is self._last):
                     wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
-        if room := placement.early_room:
-            wanted.append(checks.Stretch.fill(content[room.offset : room.end], runs[0].poison * _EACH_BYTE))
+        early = placement.early_parts([run.poison for run in runs])
+        wanted += [checks.Stretch.fill(content[start:end], poison * _EACH_BYTE) for start, end, poison in early]
         return wanted
 
     def look(
@@ -172,9 +172,8 @@ class RunMemory:
             for _, there, given, made in of_each
         )
         stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
-        if room := placement.early_room:
-            poison = runs[0].poison * _EACH_BYTE
-            stretches.append(checks.Stretch.holds(content[room.offset : room.end], poison))
+        early = placement.early_parts([run.poison for run in runs])
+        stretches += [checks.Stretch.holds(content[start:end], poison * _EACH_BYTE) for start, end, poison in early]
         outside = len(stretches)
 
         def asked(of: list[list[checks.Stretch]]) -> list[slice]:
@@ -202,14 +201,17 @@ class RunMemory:
                 for run, there, _, made in of_each
             ]
         )
+        others = [
+            before if run.same_as_before else run.same_as for run, before in zip(runs, [{}, *memory], strict=False)
+        ]
         same_at = asked(
             [
                 [
-                    checks.Stretch.same(there[b.name], run.same_as[b.name].reshape(-1).view(content.dtype))
+                    checks.Stretch.same(there[b.name], other[b.name].reshape(-1).view(content.dtype))
                     for b in made
-                    if run.same_as is not None
+                    if other is not None
                 ]
-                for run, there, _, made in of_each
+                for other, (_, there, _, made) in zip(others, of_each, strict=True)
             ]
         )
         stretches += [
@@ -235,9 +237,9 @@ class RunMemory:
                 worst=None
                 if worst is None or want is None
                 else {name: worst[number, name] for name in want.expected},
-                same=None if run.same_as is None else not any(found[same_at[number]]),
+                same=None if other is None else not any(found[same_at[number]]),
             )
-            for number, (run, want) in enumerate(zip(runs, wanted, strict=True))
+            for number, (other, want) in enumerate(zip(others, wanted, strict=True))
         )
         within = not any(found[:outside])
         return RunsSeen(contents, looked, within) if within or len(runs) > 1 else None
