@@ -43,6 +43,7 @@ class HostDevice:
             place = 24 + 40 * number
             _, _, size_bytes, word, deed, item = struct.unpack_from("<QQQQII", parameters, place)
             at, other = there[place], there.get(place + 8)
+            other = other if other is None else other.reshape(-1).view(torch.uint8)
             assert at.numel() == size_bytes
             if self._did(deed, at, other, word, item):
                 there[0].view(torch.int32)[number] = 1

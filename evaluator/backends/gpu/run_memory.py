@@ -18,7 +18,7 @@ import numpy as np
 from common.contract import Fault
 from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.shared_memory import Layout, Memory, Placement, placed_together
-from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
+from evaluator.backends.gpu.tensors import any_true, as_words, empty_pieces, on_device, synchronize
 from evaluator.backends.session import Looked, PlanRun, Wanted
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import as_elements
@@ -46,6 +46,8 @@ class RunMemory:
 
     def __init__(self, memory: Memory, own_checks: checks.DeviceChecks | None) -> None:
         self._memory, self._checks = memory, own_checks
+        self._pieces: dict[tuple[int, int], Any] = {}
+        """Of the memory, by where they begin and end: to slice one takes as long as all else that is done with it."""
         self._placements: dict[object, Placement] = {}
         """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
         self._guarded: Layout | None = None
@@ -128,24 +130,34 @@ class RunMemory:
 
     def _stretches(self, runs: Sequence[PlanRun], placement: Placement) -> list[checks.Stretch]:
         """What `_write` does, for device code of ours."""
-        content, where = self._memory.content, placement.whole
+        where = placement.whole
         wanted = []
         if where is not self._guarded:
             anew = where.guards_beyond(self._guarded)
-            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in anew]
+            wanted += [checks.Stretch.fill(self._piece(start, end), self._word_number) for start, end in anew]
         for run, own in zip(runs, placement.runs, strict=True):
             for buffer, place in zip(run.buffers, own.places, strict=True):
-                target = content[place.offset : place.end]
+                target = self._piece(place.offset, place.end)
                 if buffer.content is not None:
-                    given = buffer.content.reshape(-1).view(target.dtype)
-                    wanted.append(checks.Stretch.copy(target, given.to(target.device)))
+                    wanted.append(checks.Stretch.copy(target, self._there(buffer.content)))
                 elif buffer.role == "output" or run.poison_elsewhere is None:
                     wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
                 elif not (run.keeps and where is self._last):
                     wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
         early = placement.early_parts([run.poison for run in runs])
-        wanted += [checks.Stretch.fill(content[start:end], poison * _EACH_BYTE) for start, end, poison in early]
+        wanted += [checks.Stretch.fill(self._piece(start, end), poison * _EACH_BYTE) for start, end, poison in early]
         return wanted
+
+    def _piece(self, start: int, end: int) -> Any:
+        """The memory from one byte to before another."""
+        if (start, end) not in self._pieces:
+            self._pieces[start, end] = self._memory.content[start:end]
+        return self._pieces[start, end]
+
+    def _there(self, array: Any) -> Any:
+        """An array on the device of the memory, in one piece."""
+        array = array if array.is_contiguous() else array.contiguous()
+        return array if array.device == self._memory.content.device else array.to(self._memory.content.device)
 
     def look(
         self,
@@ -162,18 +174,27 @@ class RunMemory:
         """
         if self._checks is None or not self.can_look(runs):
             return None
-        content, guards = self._memory.content, placement.whole.guards()
-        memory = [{place.name: content[place.offset : place.end] for place in own.places} for own in placement.runs]
+        guards = placement.whole.guards()
+        memory = [
+            {place.name: self._piece(place.offset, place.end) for place in own.places} for own in placement.runs
+        ]
         inputs = [[buffer for buffer in run.buffers if buffer.role == "input"] for run in runs]
         outputs = [[buffer for buffer in run.buffers if buffer.role == "output"] for run in runs]
         of_each = list(zip(runs, memory, inputs, outputs, strict=True))
+        room = iter(
+            empty_pieces(
+                self._memory.content, [there[one.name].numel() for _, there, _, made in of_each for one in made]
+            )
+        )
         contents = tuple(
-            {one.name: there[one.name] for one in given} | {one.name: empty_like(there[one.name]) for one in made}
+            {one.name: there[one.name] for one in given} | {one.name: next(room) for one in made}
             for _, there, given, made in of_each
         )
-        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
+        stretches = [checks.Stretch.holds(self._piece(start, end), self._word_number) for start, end in guards]
         early = placement.early_parts([run.poison for run in runs])
-        stretches += [checks.Stretch.holds(content[start:end], poison * _EACH_BYTE) for start, end, poison in early]
+        stretches += [
+            checks.Stretch.holds(self._piece(start, end), poison * _EACH_BYTE) for start, end, poison in early
+        ]
         outside = len(stretches)
 
         def asked(of: list[list[checks.Stretch]]) -> list[slice]:
@@ -186,11 +207,7 @@ class RunMemory:
 
         given_at = asked(
             [
-                [
-                    checks.Stretch.same(there[b.name], b.content.reshape(-1).view(content.dtype).to(content.device))
-                    for b in given
-                    if b.content is not None
-                ]
+                [checks.Stretch.same(there[b.name], self._there(b.content)) for b in given if b.content is not None]
                 for _, there, given, _ in of_each
             ]
         )
@@ -206,11 +223,7 @@ class RunMemory:
         ]
         same_at = asked(
             [
-                [
-                    checks.Stretch.same(there[b.name], other[b.name].reshape(-1).view(content.dtype))
-                    for b in made
-                    if other is not None
-                ]
+                [checks.Stretch.same(there[b.name], self._there(other[b.name])) for b in made if other is not None]
                 for other, (_, there, _, made) in zip(others, of_each, strict=True)
             ]
         )

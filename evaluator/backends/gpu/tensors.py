@@ -22,6 +22,10 @@ _ALIGNED_BYTES = 16
 """Where each array begins in a piece of memory that holds several: the device code reads sixteen bytes at once."""
 
 
+_PIECE_BYTES = 256
+"""Where pieces of new memory begin: as what the driver gives."""
+
+
 class TorchRng:
     """Dice that draw tensors on `device`, from a generator of their own there: no content crosses the bus."""
 
@@ -165,9 +169,13 @@ class ChecksDevice:
         return self._read.tobytes()
 
 
-def empty_like(memory: torch.Tensor) -> torch.Tensor:
-    """As much memory on the same device, with anything in it."""
-    return torch.empty_like(memory)
+def empty_pieces(memory: torch.Tensor, sizes_bytes: Sequence[int]) -> list[torch.Tensor]:
+    """New memory on the same device, so many bytes of it each, with anything in it: as one allocation."""
+    starts = [0]
+    for size_bytes in sizes_bytes:
+        starts.append(starts[-1] + -(-size_bytes // _PIECE_BYTES) * _PIECE_BYTES)
+    room = torch.empty(starts[-1], dtype=torch.uint8, device=memory.device)
+    return [room[start : start + size] for start, size in zip(starts, sizes_bytes, strict=False)]
 
 
 def memory_and_values() -> tuple[torch.Tensor, torch.Tensor]:
