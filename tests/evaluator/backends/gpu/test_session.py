@@ -317,6 +317,7 @@ def test_how_many_trials_go_together_changes_no_verdict(place, deed):
         ("wrong =15", Status.INCORRECT, 9),
         ("beyond =15", Status.RUNTIME_ERROR, 9),
         ("input =15", Status.INCORRECT, 9),
+        ("neighbour =1", Status.RUNTIME_ERROR, 0),
         ("wrong =3", Status.INCORRECT, 1),
         ("wrong =4", Status.INCORRECT, 1),
         ("beyond =4", Status.RUNTIME_ERROR, 1),
