@@ -30,6 +30,7 @@ from evaluator.stages.launch.planning import plan_launches
 from evaluator.stages.time.launch_checks import LaunchChecks
 from evaluator.stages.time.measurement import _TimingHarness
 from evaluator.stages.time.statistics import Pooled
+from evaluator.stages.time.stopping import StoppingRule
 
 GPU = Gpu(0, "GPU-0", "stand-in", "sm_90", 1 << 33, 1 << 33, "1.0", (13, 0), None, "default", None)
 
@@ -147,7 +148,7 @@ def test_a_launch_that_takes_long_is_counted_at_once_and_looked_at_each_time(ref
 
 
 @pytest.mark.parametrize("share", [4, 1 << 40], ids=["room", "no room"])
-@pytest.mark.parametrize(("deed", "status"), [("relu", None), ("wrong 45", Status.INCORRECT)])
+@pytest.mark.parametrize(("deed", "status"), [("relu", None), ("wrong 25", Status.INCORRECT)])
 def test_what_needs_no_gpu_of_its_own_is_done_before_and_after_the_turn(referee, monkeypatch, share, deed, status):
     """Inputs of the launches that surely follow, and comparing: else, where there is no room, in the turn."""
     alone, done = [False], []
@@ -167,6 +168,7 @@ def test_what_needs_no_gpu_of_its_own_is_done_before_and_after_the_turn(referee,
 
     monkeypatch.setattr("evaluator.pipeline.gpu.turns.GpuTurn", Turns)
     monkeypatch.setattr("evaluator.stages.time.measurement._OWN_SHARE", share)
+    monkeypatch.setattr(StoppingRule, "sure_launches", lambda *_: 20)  # whatever a busy machine measures
     noted(_TimingHarness, "_drawn", "drawn")
     noted(LaunchChecks, "_judged", "compared")
     settings = Settings(verification="quick", sizes={"n": 3000}, max_launches=20, timing_precision=0.001)
