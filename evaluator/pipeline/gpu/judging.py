@@ -94,7 +94,7 @@ def judge_and_time(
             if settings.timing:
                 common = checked_plan, session, timed_sizes, settings, rng, baseline, turns_taken
                 look = measure(*common, launched, given if baseline.is_given else None)
-                clock.lap("after time")
+                clock.lap("after_time")
                 if look.no_baseline is not None:
                     why = f"no baseline could be had, so nothing was timed: {'; '.join(look.no_baseline)}"
                     verified, look = verified.warned((why,)), None
@@ -102,7 +102,7 @@ def judge_and_time(
             sizes = larger(timed_sizes)
             with open_session(checked_plan, _largest_bytes(checked_plan, [sizes])) as session:
                 second = measure(checked_plan, session, sizes, settings, rng, baseline, turns_taken)
-            clock.lap("after time")
+            clock.lap("after_time")
         counted = None
         if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):
             progress(Progress(Phase.PROFILE))
@@ -113,7 +113,7 @@ def judge_and_time(
 
 
 class _TimedTurn:
-    """A job's turn (`measurement.Turn`), by a watch: what goes on alone, what before that, and waiting."""
+    """A job's turn (`measurement.DeviceTurn`), by a watch: what goes on alone, what before that, and waiting."""
 
     def __init__(self, turn: GpuTurn, clock: Stopwatch) -> None:
         self._turn, self._clock = turn, clock
@@ -123,7 +123,7 @@ class _TimedTurn:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        self._clock.lap("before time")
+        self._clock.lap("before_time")
         with self._turn.exclusive():
             self._clock.lap("turn")
             yield

@@ -98,7 +98,7 @@ class Baseline(Protocol):
         """The device and how it is now."""
 
 
-class Turn(Protocol):
+class DeviceTurn(Protocol):
     """The device, together with others; held so, unless it says otherwise."""
 
     def give_way(self) -> None:
@@ -130,7 +130,7 @@ def measure(
     settings: Settings,
     rng: Rng,
     baseline: Baseline,
-    turn: Turn,
+    turn: DeviceTurn,
     progress: Callable[[int], None] = lambda launches: None,
     given: Callable[[], GivenBaseline | None] | None = None,
 ) -> TimingRound:
