@@ -34,6 +34,8 @@ _LONG_US: Final = 20_000.0
 """Beside a launch that takes so long, looking at what it left costs little."""
 _LAST_LOOK_US: Final = 2_000.0
 """A launch that takes so long is looked at where it is probably the last: that costs a quarter of one more."""
+_BESIDE_OTHERS: Final = 2.0
+"""So many times its own time a launch may take that shares the device with those of other referees."""
 _KEPT_FROM: Final = 3
 """With so many launches timing ends with what it has when its time is up: two have a spread, the third says whether
 one of them was disturbed. Before, it goes on: four launches, each of the time of one run, take all of it once."""
@@ -316,6 +318,7 @@ class _TimingHarness:
     def _executed(self, inputs: Arrays, look: bool, quiet: bool = True) -> RunOutcome:
         """One run of the plan; `quiet`: with nothing else on the device."""
         self.examination.left_s = self.examination.limit_s
+        self.examination.trial_limit_s = self.examination.run_limit_s * (1.0 if quiet else _BESIDE_OTHERS)
         outcome = self.examination.execute(self.sized_plan, inputs, POISON, look=look, quiet=quiet)
         took_s = self.examination.limit_s - self.examination.left_s
         self.left_s -= took_s
@@ -349,9 +352,9 @@ class _TimingHarness:
         """Run the baseline again beside a launch that takes long, where that says more: so often that all of it costs
         no more than the launch.
         """
-        if self.baseline_timer is None or self.rule.baseline_known(self._event_us(), self.baseline_us):
-            return
         runs = min(_BASELINE_MOST, int(launch_us / (self.baseline_run_us + _BASELINE_RUN_US)))
+        if self.baseline_timer is None or runs < 2 or self.rule.baseline_known(self._event_us(), self.baseline_us):
+            return
         for _ in range(runs - 1):
             self._read()
             self.unread = self.baseline_timer()
