@@ -54,7 +54,11 @@ def _waits_for_grader(stack: str) -> bool:
 
 
 def _phase(names: Sequence[str]) -> str:
-    for name, phase in (("verification.py:verify", "verify"), ("measurement.py:measure", "time")):
+    for name, phase in (
+        ("turns.py:_take", "turn"),
+        ("verification.py:verify", "verify"),
+        ("measurement.py:measure", "time"),
+    ):
         if any(one.endswith(name) for one in names):
             return phase
     return "context" if any(one.endswith("session.py:open") for one in names) else "other"

@@ -461,6 +461,14 @@ class RunsTogether(Protocol):
         """
 
 
+@runtime_checkable
+class ComparesOutputs(Protocol):
+    """A session that can look later at outputs that a run has left."""
+
+    def compared(self, outputs: Mapping[str, Array], wanted: Wanted) -> Mapping[str, float] | None:
+        """What `Looked.worst` says, of outputs in their types and shapes. Raises InfrastructureError."""
+
+
 class PieceSession(Session, Protocol):
     """A session that takes inputs as repeated pieces, and keeps what is too large to be handed back."""
 

@@ -149,7 +149,7 @@ def worker(queues: str, processes: int | None, embedded: bool) -> None:
         if processes is None and any(map(is_gpu_queue, chosen)):
             from evaluator.pipeline.toolbox import Toolbox
 
-            usual = max(1, Toolbox(machine).gpu_count * machine.referees_per_gpu)  # each judges one at a time
+            usual = max(1, Toolbox(machine).referee_count)  # each judges one at a time
         code = run_workers(machine, settings, chosen, processes or usual)
     sys.exit(code)
 

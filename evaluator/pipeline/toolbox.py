@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _JOBS_END_S: Final = 5.0
 """What a job that is cancelled may take to end, its work folder removed: a hundred times what it does take."""
 
+_REFEREE_BYTES: Final = 16 << 30
+"""Of a GPU's memory, for each referee where it has several: a plan has up to 8 GiB (`memory_bytes`), a quarter of it
+more is for inputs and outputs that wait, and oracle and contexts take a few."""
+
 
 class Toolbox:
     """The tools of one process; safe to share between threads."""
@@ -142,13 +146,13 @@ class Toolbox:
                 f"ASSAY_GPU names GPUs of several kinds: {', '.join(sorted({gpu.name for gpu in chosen}))}.",
                 "Times on one are no measure for another: give each kind a service, or a worker, of its own.",
             )
-        numbers = range(self.settings.referees_per_gpu)
-        referees = [GpuReferee(gpu, self.settings, number=number) for gpu in alike for number in numbers]
+        most = max(1, min(self.settings.referees_per_gpu, chosen[0].memory_bytes // _REFEREE_BYTES))
+        referees = [GpuReferee(gpu, self.settings, number=number) for gpu in alike for number in range(most)]
         return referees[0] if len(referees) == 1 else GpuReferees(referees, self.settings.data_dir / "referees")
 
     @property
-    def gpu_count(self) -> int:
-        """How many GPUs can judge at the same time. Raises UsageError."""
+    def referee_count(self) -> int:
+        """How many evaluations can be judged on GPUs at the same time. Raises UsageError."""
         return 0 if self.gpu is None else self.gpu.count
 
     @cached_property

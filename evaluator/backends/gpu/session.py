@@ -317,6 +317,20 @@ class GpuSession:
             return replace(outcome, contents=taken_over, fault=trespass and trespass[1])
         return replace(outcome, contents=seen.contents[0], looked=seen.looked[0])
 
+    def compared(self, outputs: Mapping[str, Any], wanted: Wanted) -> Mapping[str, float] | None:
+        """The largest error of each output over the allowed one, by device code of ours; waits once.
+
+        None where there is none, or it does not know an output's type. The program may have ended.
+        """
+        own_checks = self._runtime.checks
+        if own_checks is None or not own_checks.can_look(0, len(outputs)):
+            return None
+        compared = {
+            name: checks.Compared(outputs[name], expected, wanted.tolerance)
+            for name, expected in wanted.expected.items()
+        }
+        return own_checks.look((), compared)[1]
+
     def most_together(self, runs: Sequence[PlanRun]) -> int:
         """How many of these, from the first, can be launched together."""
         most = min(len(runs), self._runtime.runs_together)

@@ -298,6 +298,8 @@ _PROBES = 9
 class TorchBaseline:
     """PyTorch's eager operators on the referee's own device and in its own context (`measurement.Baseline`)."""
 
+    is_given = False
+
     def __init__(self, device: str, state: Callable[[], DeviceState]) -> None:
         self.device = torch.device(device)
         self.state = state

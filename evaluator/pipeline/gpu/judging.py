@@ -1,6 +1,7 @@
 """Judging on a GPU, in the process that owns it: verified, timed and, where it is asked for, profiled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from common.contract import Phase
@@ -8,7 +9,7 @@ from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tools.nsight import Profiler
 from evaluator.backends.gpu.tools.sanitizer import Sanitizer
 from evaluator.backends.session import Session
-from evaluator.pipeline.gpu.turns import GpuTurns
+from evaluator.pipeline.gpu.turns import GpuTurn, GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback, by_trials
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, Stopwatch
 from evaluator.pipeline.timing import larger, roofline_of
@@ -17,7 +18,7 @@ from evaluator.problems.problem import Sizes
 from evaluator.seed import Seed
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.profile.gpu_counters import count
-from evaluator.stages.time.measurement import Baseline, TimingRound, measure
+from evaluator.stages.time.measurement import Baseline, GivenBaseline, TimingRound, measure
 from evaluator.stages.time.statistics import below_floor
 from evaluator.stages.verify.sanitizer_run import sanitize
 from evaluator.stages.verify.trials import asked_sizes, rehearsal, trials_and_left_out
@@ -63,9 +64,15 @@ def judge_and_time(
         progress(event)
         turn.give_way()
 
+    def given() -> GivenBaseline | None:
+        found = baseline.given(problem)
+        clock.lap("baseline")
+        return found
+
     warnings: tuple[str, ...] = ()
     with (turns or GpuTurns(None)).job() as turn:
         clock.lap("turn")
+        turns_taken = _TimedTurn(turn, clock)
         if request.unrehearsed and settings.sanitize and instruments is not None:
             few = rehearsal(problem, trials)
             lined = replace(request.program, cubin=request.lined_cubin or request.program.cubin)
@@ -85,30 +92,43 @@ def judge_and_time(
             if verified.ruling:
                 return JudgeResult(verified, phases_s=clock.laps_s)
             if settings.timing:
-                turn.alone()
-                clock.lap("turn")
-            given = baseline.given(problem) if settings.timing else None
-            clock.lap("baseline")
-            if given is not None and not given.samples_us:
-                why = f"no baseline could be had, so nothing was timed: {'; '.join(given.notes)}"
-                verified = verified.warned((why,))
-            elif settings.timing:
-                look = measure(checked_plan, session, timed_sizes, settings, rng, baseline, launched, given)
-                clock.lap("time")
+                common = checked_plan, session, timed_sizes, settings, rng, baseline, turns_taken
+                look = measure(*common, launched, given if baseline.is_given else None)
+                clock.lap("after_time")
+                if look.no_baseline is not None:
+                    why = f"no baseline could be had, so nothing was timed: {'; '.join(look.no_baseline)}"
+                    verified, look = verified.warned((why,)), None
         if look is not None and look.measurement is not None and _suspicious(checked_plan, look):
             sizes = larger(timed_sizes)
             with open_session(checked_plan, _largest_bytes(checked_plan, [sizes])) as session:
-                second = measure(checked_plan, session, sizes, settings, rng, baseline)
-            clock.lap("time")
+                second = measure(checked_plan, session, sizes, settings, rng, baseline, turns_taken)
+            clock.lap("after_time")
         counted = None
         if settings.profile and instruments is not None and not any(seen and seen.ruling for seen in (look, second)):
-            turn.together()
-            clock.lap("turn")
             progress(Progress(Phase.PROFILE))
             shared = checked_plan.static_shared_bytes
             counted = count(checked_plan, request.program, shared, timed_sizes, settings, rng, instruments.profiler)
             clock.lap("profile")
     return JudgeResult(verified, look, second, clock.laps_s, counted)
+
+
+class _TimedTurn:
+    """A job's turn (`measurement.DeviceTurn`), by a watch: what goes on alone, what before that, and waiting."""
+
+    def __init__(self, turn: GpuTurn, clock: Stopwatch) -> None:
+        self._turn, self._clock = turn, clock
+
+    def give_way(self) -> None:
+        self._turn.give_way()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        self._clock.lap("before_time")
+        with self._turn.exclusive():
+            self._clock.lap("turn")
+            yield
+            self._clock.lap("time")
+        self._clock.lap("turn")
 
 
 def _suspicious(checked_plan: CheckedPlan, look: TimingRound) -> bool:

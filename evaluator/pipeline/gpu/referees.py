@@ -49,8 +49,8 @@ class GpuReferees:
 
     @property
     def count(self) -> int:
-        """GPUs."""
-        return len({referee.uuid for referee in self._referees})
+        """Referees."""
+        return len(self._referees)
 
     @property
     def device(self) -> str:

@@ -56,6 +56,8 @@ class References:
 class _ReferenceBaseline:
     """Baselines that a process of their own has timed (`measurement.Baseline`)."""
 
+    is_given = True
+
     def __init__(self, own: Baseline, baselines: Baselines, chosen: BaselineName, version: str) -> None:
         self._own, self._baselines, self._chosen, self._version = own, baselines, chosen, version
 

@@ -13,6 +13,7 @@ at a time, in the order in which they came. Graders talk to it over a unix socke
 
 import argparse
 import contextlib
+import functools
 import importlib.metadata
 import logging
 import os
@@ -288,7 +289,7 @@ class GpuRefereeServices:
 
     def _own_checks(self, cache: Cache) -> DeviceChecks | None:
         """Device code of ours, where it can be had and does what it should; else array code does the same."""
-        image = own_code(cache, self._gpu().arch)
+        image = own_code(cache, self._gpu.arch)
         if image is None:
             return None
         try:
@@ -303,14 +304,16 @@ class GpuRefereeServices:
     def rng(self, seed: int) -> Rng:
         return self._tensors.TorchRng(seed, "cuda")
 
+    @functools.cached_property
     def _gpu(self) -> Gpu:
+        """What does not change; that it still answers is what `device_state` finds out."""
         gpu = next((gpu for gpu in self._health.gpus() if gpu.uuid == self._uuid), None)
         if gpu is None:
             raise GpuError(f"The GPU {self._uuid} is gone.", "Look at `dmesg | grep Xid`; it may need a restart.")
         return gpu
 
     def state(self) -> DeviceState:
-        gpu = self._gpu()
+        gpu = self._gpu
         now = self._health.device_state(self._uuid, own=(os.getpid(),))
         return DeviceState(
             name=gpu.name,

@@ -52,6 +52,13 @@ class GpuTurn:
         """Give back what is held, and wait until all who came before have left."""
         self._take("alone")
 
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Alone while the block runs, and together with others after it; still alone where that raises."""
+        self.alone()
+        yield
+        self.together()
+
     def give_way(self) -> None:
         """Let those go first who wait to have the GPU for themselves, if there are any: held together, between steps
         that nobody else is to be in the middle of.

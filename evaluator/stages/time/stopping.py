@@ -83,6 +83,21 @@ class StoppingRule:
             return True
         return self.reward_precision is not None and self._reward_known(speedup, width, launches)
 
+    def sure_launches(self, event_us: Sequence[float], baseline_us: Sequence[float]) -> int:
+        """How many launches there will hardly be fewer of, as far as these times tell."""
+        event, baseline = float(np.median(event_us)), float(np.median(baseline_us))
+        few = self.reward_precision is not None or event >= _SECONDS_US or baseline <= _SLOW * event
+        return FEWEST_LAUNCHES if few else min(2 * MIN_LAUNCHES, self.most)
+
+    def baseline_known(self, event_us: Sequence[float], baseline_us: Sequence[float]) -> bool:
+        """Whether the baseline is known so well that the speedup's interval depends on the launches alone: its own is
+        at most half as wide as that of the speedup should be.
+        """
+        if len(baseline_us) < FEWEST_LAUNCHES:
+            return False
+        speedup = float(np.median(baseline_us)) / float(np.median(event_us))
+        return _half_width(baseline_us) <= self._wanted_width(speedup) / 2
+
     def _wanted_width(self, speedup: float) -> float:
         """Half of the interval that is narrow enough, as a share of the speedup."""
         less = min(self.precision * _SLOW_FROM / speedup, _SLOW_PRECISION) if speedup > 0 else 0.0

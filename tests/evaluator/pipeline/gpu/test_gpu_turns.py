@@ -92,10 +92,12 @@ def serve_until_closed(listener, services):
 def test_two_referees_of_one_gpu_verify_together_and_time_alone(tmp_path, monkeypatch):
     settings = MachineSettings(tmp_path, referees_per_gpu=2)
     place, runs, run_before = selftest.choose(tmp_path / "work"), [], GpuSession.run
+    sessions = []  # kept, so that no number is another one's later
 
     def run(session, asked):
         began_s = time.monotonic()
         outcome = run_before(session, asked)
+        sessions.append(session)
         runs.append((id(session), asked.quiet, began_s, time.monotonic()))
         return outcome
 

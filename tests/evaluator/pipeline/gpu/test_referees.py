@@ -203,9 +203,9 @@ def has(monkeypatch, tmp_path):
         monkeypatch.setattr(health, "gpus", lambda: found)
         monkeypatch.setattr(health, "why_not", lambda: None)
         toolbox = Toolbox(MachineSettings(tmp_path, gpu=wanted))
-        uuids = [one.uuid for one in toolbox.gpu._referees]
-        assert len(uuids) == toolbox.gpu_count * toolbox.settings.referees_per_gpu
-        return list(dict.fromkeys(uuids))
+        uuids = [one.uuid for one in getattr(toolbox.gpu, "_referees", (toolbox.gpu,))]
+        assert toolbox.referee_count == len(uuids)
+        return uuids
 
     return chosen
 
@@ -216,6 +216,13 @@ def test_all_gpus_of_the_first_ones_kind_are_used_unless_some_are_named(has):
     assert has(gpu(0), gpu(1, "NVIDIA A10", "sm_86"), gpu(2)) == ["GPU-0", "GPU-2"]
     assert has(gpu(0), gpu(1), gpu(2), wanted="0, GPU-2") == ["GPU-0", "GPU-2"], "the other one is left to a trainer"
     assert has(gpu(0), gpu(1), wanted="1") == ["GPU-1"]
+
+
+def test_a_gpu_has_as_many_referees_as_its_memory_has_room_for(has):
+    assert has(replace(gpu(0), memory_bytes=24 << 30)) == ["GPU-0"]
+    assert has(replace(gpu(0), memory_bytes=40 << 30)) == ["GPU-0"] * 2
+    large = [replace(gpu(number), memory_bytes=140 << 30) for number in range(2)]
+    assert has(*large) == ["GPU-0"] * 3 + ["GPU-1"] * 3
 
 
 def test_a_gpu_that_is_not_there_and_several_kinds_are_refused(has):

@@ -105,3 +105,21 @@ def test_ranks_are_positions_on_both_sides_of_the_middle(count):
     assert 0 <= low <= (count - 1) / 2 <= high < count
     if count <= FEWEST_LAUNCHES:
         assert (low, high) == (0, count - 1)
+
+
+def test_few_launches_are_sure_where_few_may_do():
+    rule = StoppingRule()
+    assert [rule.sure_launches([100.0], [base]) for base in (200.0, 6.0, 5.0)] == [20, 20, FEWEST_LAUNCHES]
+    assert rule.sure_launches([2e6], [2e6]) == FEWEST_LAUNCHES
+    assert StoppingRule(reward_precision=0.1).sure_launches([100.0], [200.0]) == FEWEST_LAUNCHES
+    assert StoppingRule(most=MIN_LAUNCHES).sure_launches([100.0], [200.0]) == MIN_LAUNCHES
+
+
+def test_the_baseline_is_known_once_its_own_interval_adds_little():
+    rule, noisy = StoppingRule(), [8.0, 12.0, 9.0, 11.0, 10.0]
+    assert rule.baseline_known([10.0], QUIET * 2)
+    assert not rule.baseline_known([10.0], QUIET), "five say too little"
+    assert not rule.baseline_known([10.0], noisy * 2)
+    # Of a hundredth of the baseline's speed a tenth is known well enough.
+    assert rule.baseline_known([1000.0], [9.8, 10.2] * 4)
+    assert not rule.baseline_known([10.0], [9.8, 10.2] * 4)
