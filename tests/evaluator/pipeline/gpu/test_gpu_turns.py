@@ -115,7 +115,7 @@ def test_two_referees_of_one_gpu_verify_together_and_time_alone(tmp_path, monkey
             listener.listen(16)
             threading.Thread(target=serve_until_closed, args=(listener, services), daemon=True).start()
         both = GpuReferees(made, tmp_path / "referees")
-        assert both.count == 1
+        assert both.count == 2
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(lambda _: both.judge(request(settings=timed), lambda event: None), range(4)))
     assert all(one.verified.ruling is None and one.look.ruling is None for one in found)
