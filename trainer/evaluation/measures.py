@@ -29,7 +29,8 @@ from trainer.reporting.metrics import compiled, regressed
 NAIVE: Final = "naive"
 THRESHOLDS: Final = (1.0, 1.2, 2.0)
 """The p of fast_p."""
-NOT_TIMED: Final = "not measured here: no GPU timed a kernel"
+NOT_HERE: Final = "not measured here: "
+NOT_TIMED: Final = f"{NOT_HERE}no GPU timed a kernel"
 ClusteredBy = Literal["task", "problem"]
 Unit = Literal["share", "times", "number"]
 
@@ -280,7 +281,7 @@ class _Summed:
             return Figure(value=None, why_not=NOT_TIMED)
         known = [one for one in there if not one.passed or baseline in one.speedups]
         if not known:
-            return Figure(value=None, why_not="not measured here: no right kernel was timed beside this baseline")
+            return Figure(value=None, why_not=f"{NOT_HERE}no right kernel was timed beside this baseline")
         timed = _Summed(known, self.settings)
         return timed.share(lambda one: (one.passed and one.speedups[baseline] > p, 1))
 
@@ -288,9 +289,9 @@ class _Summed:
         of_tasks = speedups_of_tasks(self.outcomes, baseline)
         if not of_tasks:
             right = any(one.passed for one in self.outcomes)
-            not_known = NOT_TIMED if baseline != NAIVE else "not measured here: no estimate"
+            not_known = NOT_TIMED if baseline != NAIVE else f"{NOT_HERE}no estimate"
             if self.settings.timed_problems and baseline != NAIVE:
-                not_known = "not measured here: no verdict has this baseline"
+                not_known = f"{NOT_HERE}no verdict has this baseline"
             return Figure(value=None, why_not=not_known if right else "no kernel is right")
         values = list(of_tasks.values())
         if self.settings.clustered_by == "problem":

@@ -132,14 +132,12 @@ def test_faults_and_unsupported_kernels_are_counted_apart_and_told(report):
 
 def test_a_page_says_what_was_not_measured_and_never_0(report, tmp_path):
     found = page_of(report, tmp_path)
-    assert "not measured here: no GPU timed a kernel" in found.said
-    rows = re.findall(r"<tr><th>(fast_[^<]*|SOL score).*?</tr>", (tmp_path / "report.html").read_text(), re.DOTALL)
-    assert len(rows) == 3 * 4, "in the table of all, and in that of each set"
-    cells = [
-        re.findall(r"<td class=\"n[^\"]*\">(.*?)</td>", row, re.DOTALL)
-        for row in re.findall(r"<tr><th>(?:fast_|SOL).*?</tr>", (tmp_path / "report.html").read_text(), re.DOTALL)
-    ]
-    assert {cell.strip() for row in cells for cell in row} == {"not measured here: no GPU timed a kernel"}
+    unmeasured = [f"{name} over PyTorch eager" for name in ("fast_1", "fast_1.2", "fast_2", "Speedup")]
+    words = (
+        f"({NOT_TIMED.partition(': ')[2]}): {', '.join([*unmeasured, 'Speedup over torch.compile', 'SOL score'])}."
+    )
+    assert found.said.count(f"Not measured here {words}") == 3, "below the table of all, and below that of each set"
+    assert f"<tr><th>{unmeasured[0]}" not in (tmp_path / "report.html").read_text(), "no row of a table"
     for part in (
         "Evaluator's faults",
         "4 of 12 right",
@@ -148,6 +146,31 @@ def test_a_page_says_what_was_not_measured_and_never_0(report, tmp_path):
         "saxpy never",
     ):
         assert part in (tmp_path / "report.html").read_text(), part
+
+
+def test_a_figure_of_which_one_system_alone_was_measured_is_in_the_table(timed_report, tmp_path):
+    found = page_of(timed_report, tmp_path)
+    assert "<tr><th>Speedup over PyTorch eager" in (tmp_path / "report.html").read_text()
+    assert "Not measured here (no verdict has this baseline): Speedup over torch.compile." in found.said
+
+
+def test_names_that_are_too_long_are_shortened_and_still_told_apart(report):
+    long = [one.model_copy(update={"second": "all_templates", "first": one.first}) for one in report.comparisons]
+    problems = [
+        one.model_copy(
+            update={
+                "problems": tuple(
+                    each.model_copy(update={"problem": "scalar_multiply_by_two"}) for each in one.problems
+                )
+            }
+        )
+        for one in report.systems
+    ]
+    changed = report.model_copy(update={"comparisons": tuple(long), "systems": tuple(problems)})
+    drawn = {title: str(picture) for title, picture, _ in pictures_of(changed)}
+    assert "all_tem… - base<" in drawn["Differences in pass@1"]
+    assert "scalar_multi… (w)<" in drawn["By problem"]
+    assert "scalar_multi… (f)<" in drawn["By problem"]
 
 
 def test_a_page_shows_what_a_gpu_measured(timed_report, tmp_path):
