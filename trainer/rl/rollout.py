@@ -25,7 +25,7 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
-from trainer.errors import PolicyError
+from trainer.errors import PolicyError, is_out_of_memory
 
 BLOCK_TOKENS = 32
 """Tokens in a block of the cache."""
@@ -176,10 +176,11 @@ class Generator:
                 running = self._manager.is_running()
                 await asyncio.wait({done}, timeout=WATCH_S)
             if not done.done():
-                raise PolicyError(f"transformers generates no more: {self._manager.fatal_error or 'it was stopped'}")
+                said = self._manager.fatal_error or "it was stopped"
+                raise PolicyError(f"transformers generates no more: {said}", _remedy(str(said)))
         result = done.result()
         if result.error is not None:
-            raise PolicyError(f"transformers could not generate: {result.error}")
+            raise PolicyError(f"transformers could not generate: {result.error}", _remedy(str(result.error)))
         tokens = list(result.generated_tokens)
         return tokens, list(result.logprobs), not tokens or tokens[-1] not in self._eos
 
@@ -198,6 +199,13 @@ class Generator:
         missing = sorted(name for name, value in own.items() if name not in seen and value.data_ptr() not in pointers)
         if missing:
             raise PolicyError(f"No new weights came for {', '.join(missing[:3])} ({len(missing)} in all).")
+
+
+def _remedy(said: str) -> str | None:
+    if not is_out_of_memory(said):
+        return None
+    # The cache has room for `concurrency` whole sequences, and is made when the first request comes.
+    return "Lower rollout.concurrency or rollout.sequence_tokens; the run goes on from its last checkpoint."
 
 
 def _settle(done: asyncio.Future[Any], result: Any) -> None:

@@ -126,6 +126,7 @@ def test_after_an_error_in_its_loop_every_request_fails_and_none_waits(model, mo
     for fault in (*under_way, *later):
         assert isinstance(fault, PolicyError)
         assert "CUDA out of memory" in str(fault)
+        assert "rollout.concurrency" in fault.remedy
 
 
 def test_a_cache_that_cannot_be_made_fails_the_requests_that_were_already_there(model, monkeypatch):
