@@ -12,6 +12,7 @@ request is therefore alone in its batch.
 import asyncio
 import itertools
 import os
+import threading
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -134,7 +135,11 @@ class Generator:
 
         manager._create_batch_processor = seeded
         manager._has_new_requests.wait = _impatient(manager._has_new_requests.wait)
-        manager.start()
+        # A thread is a daemon where that which starts it is one. A process that Ray asks to end waits for all others,
+        # and nothing would ever stop the loop: it, and the GPU's memory that it holds, would outlive the run.
+        starting = threading.Thread(target=manager.start, daemon=True)
+        starting.start()
+        starting.join()
         self._manager = manager
 
     def stop(self) -> None:

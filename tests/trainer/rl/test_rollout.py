@@ -1,6 +1,7 @@
 """Generation by transformers: batched, and yet each request has a random stream of its own."""
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -107,6 +108,17 @@ def test_new_weights_are_taken_over_whole_or_not_at_all(model):
     before, after, again = generating(model, work)
     assert before[0] != after[0]
     assert before[0] == again[0]
+
+
+def test_a_process_that_is_asked_to_end_does_not_wait_for_what_generates(model):
+    async def work(generator):
+        await asked(generator, 1)
+        return [thread for thread in threading.enumerate() if thread not in before]
+
+    before = threading.enumerate()
+    threads = generating(model, work)
+    assert threads
+    assert all(thread.daemon for thread in threads)
 
 
 def failing_sample(*_):
