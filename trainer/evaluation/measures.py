@@ -27,6 +27,8 @@ from trainer.evaluation.task_sets import SetName
 from trainer.reporting.metrics import compiled, regressed
 
 NAIVE: Final = "naive"
+NAIVE_TIMED: Final = "naive_timed"
+"""The plainest right kernel that is known of a problem, where a GPU timed it for the same task."""
 THRESHOLDS: Final = (1.0, 1.2, 2.0)
 """The p of fast_p."""
 NOT_HERE: Final = "not measured here: "
@@ -94,7 +96,8 @@ class AnswerOutcome:
     ended: EndReason | None
     reward: float | None
     speedups: Mapping[str, float]
-    """Of the best right kernel over each baseline that is known, `NAIVE` among them, which is an estimate."""
+    """Of the best right kernel over each baseline that is known, `NAIVE` among them, which is an estimate, and
+    `NAIVE_TIMED`, which is none."""
     sol_score: float | None
 
 
@@ -123,8 +126,8 @@ def named(name: str) -> tuple[str, str, Unit]:
 
 
 def _over(baseline: str) -> str:
-    if baseline == NAIVE:
-        return "the naive kernel (estimated)"
+    if baseline in (NAIVE, NAIVE_TIMED):
+        return f"the naive kernel ({'estimated' if baseline == NAIVE else 'timed'})"
     word = next((word for name, word in BASELINE_WORDS.items() if name == baseline), str(baseline))
     return word if word.startswith("torch") else f"PyTorch {word}"
 
@@ -202,6 +205,8 @@ class MeasureSettings:
     """Problems of which a GPU judged a kernel of any system: only there is one that is not right also not fast."""
     baselines: tuple[BaselineName, ...] = ()
     """Those beside eager that any verdict of the evaluation has."""
+    naive_timed: bool = False
+    """Whether a GPU timed naive kernels beside."""
     seed: int = 0
 
 
@@ -219,7 +224,8 @@ def figures_of(outcomes: Sequence[AnswerOutcome], settings: MeasureSettings) -> 
     for baseline in ("eager", *settings.baselines):
         for p in THRESHOLDS:
             found[f"fast_{p:g}/{baseline}"] = summed.fast(p, baseline)
-    for other in (NAIVE, "eager", *dict.fromkeys(("compile", *settings.baselines))):
+    naive = (NAIVE, NAIVE_TIMED) if settings.naive_timed else (NAIVE,)
+    for other in (*naive, "eager", *dict.fromkeys(("compile", *settings.baselines))):
         found[f"speedup/{other}"] = summed.speedup(other)
     return found | {
         "sol_score": summed.mean(

@@ -25,7 +25,7 @@ from trainer.evaluation.model_card import model_card
 from trainer.evaluation.page import figure_text, pictures_of, write_page
 from trainer.evaluation.pictures import Dot, Square, dots, round_ticks, squares
 from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
-from trainer.evaluation.summary import SystemAnswers, crossed, played_of, report_of, silent
+from trainer.evaluation.summary import SystemAnswers, crossed, naive_kernels, played_of, report_of, silent
 from trainer.evaluation.task_sets import TaskSet
 
 HOSTILE = "</title><script>alert(1)</script><img src=x>\u202e{{ 7*7 }}|`*"
@@ -152,6 +152,27 @@ def test_a_figure_of_which_one_system_alone_was_measured_is_in_the_table(timed_r
     found = page_of(timed_report, tmp_path)
     assert "<tr><th>Speedup over PyTorch eager" in (tmp_path / "report.html").read_text()
     assert "Not measured here (no verdict has this baseline): Speedup over torch.compile." in found.said
+
+
+def test_what_a_gpu_timed_is_compared_with_naive_kernels_that_it_timed_for_the_same_tasks(tmp_path):
+    asked = [task(number) for number in range(3)]
+    naive = naive_kernels(Flow(3))
+    answers = [answered(asked[0], timed(0.5)), answered(asked[1], timed(0.8)), answered(asked[2], "wrong")]
+    found = reported(
+        {
+            "base": [answered(one, timed(1.0)) for one in asked],
+            "tuned": [answered(one, "wrong", timed(2.0)) for one in asked],
+        },
+        asked,
+        naive=SystemAnswers(naive, tuple(answers)),
+    )
+    base, tuned = (one.figures["speedup/naive_timed"] for one in found.systems)
+    # Twice and 1.25 times as fast; of the third task the naive kernel is not right, and nothing is said.
+    assert (base.value, base.of) == (pytest.approx((2.0 + 1.25) / 2), 2)
+    assert tuned.value == pytest.approx(2 * base.value)
+    assert "Speedup over the naive kernel (timed)" in page_of(found, tmp_path).said
+    assert naive.flow.max_turns == 1
+    assert "speedup/naive_timed" not in reported({"base": answers}, asked).systems[0].figures
 
 
 def test_names_that_are_too_long_are_shortened_and_still_told_apart(report):
