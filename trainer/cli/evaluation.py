@@ -29,7 +29,7 @@ from trainer.evaluation.answers import ANSWERS, PLAN, Answers
 from trainer.evaluation.first_passes import first_passes_of
 from trainer.evaluation.measures import ClusteredBy, named
 from trainer.evaluation.model_card import model_card
-from trainer.evaluation.page import figure_text, p_value, write_page
+from trainer.evaluation.page import figure_text, measured_names, p_value, write_page
 from trainer.evaluation.playing import PlayPlan, play_system
 from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
 from trainer.evaluation.summary import crossed, naive_kernels, played_of, report_of, silent, was_timed
@@ -263,12 +263,14 @@ def _print(report: EvaluationReport, out: Path) -> None:
     table.add_column("")
     for one in report.systems:
         table.add_column(one.name, justify="right", overflow="fold")
-    names = dict.fromkeys(name for one in report.systems for name in one.figures)
+    names, unmeasured = measured_names(report, None)
     for name in names:
         if name.startswith(_IN_THE_TERMINAL):
             cells = [_cell(name, one.figures.get(name)) for one in report.systems]
             table.add_row(named(name)[0], *cells)
     Console().print(table)
+    for reason, headings in unmeasured.items():
+        click.echo(f"Not measured here ({reason}): {', '.join(headings)}.")
     for comparison in report.comparisons:
         if comparison.set is None or len(report.sets) == 1:
             test = comparison.mcnemar

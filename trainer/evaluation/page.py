@@ -73,7 +73,9 @@ def written_change(figure: PairedFigure, end: Literal["value", "low", "high"] = 
     unit = named(figure.name)[2]
     if unit == "times":
         return f"{value:.2f}x"
-    return f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
+    text = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
+    # Nothing has no sign.
+    return text[1:] if float(text) == 0 else text
 
 
 def is_sure(figure: PairedFigure) -> bool:

@@ -79,7 +79,7 @@ def test_scripts_are_played_measured_and_compared(tmp_path, service, monkeypatch
     assert (first.first, first.second, first.set, first.tasks) == ("right", "wrong", None, 8)
     assert first.mcnemar.only_second == 0
     assert first.mcnemar.only_first > 0
-    assert "not measured here" in done.output
+    assert "Not measured here (no GPU timed a kernel): fast_1 over PyTorch eager, " in done.output
     assert "cards" not in {path.name for path in out.iterdir() if path.is_dir() and any(path.iterdir())}
     assert (out / "report.html").is_file()
     again = asked(*command)

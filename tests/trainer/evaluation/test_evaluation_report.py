@@ -22,9 +22,9 @@ from trainer.conversation.conversation import Flow
 from trainer.errors import OracleError
 from trainer.evaluation.measures import NOT_TIMED
 from trainer.evaluation.model_card import model_card
-from trainer.evaluation.page import figure_text, pictures_of, write_page
+from trainer.evaluation.page import figure_text, pictures_of, write_page, written_change
 from trainer.evaluation.pictures import Dot, Square, dots, round_ticks, squares
-from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
+from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses, PairedFigure
 from trainer.evaluation.summary import SystemAnswers, crossed, naive_kernels, played_of, report_of, silent
 from trainer.evaluation.task_sets import TaskSet
 
@@ -192,6 +192,17 @@ def test_names_that_are_too_long_are_shortened_and_still_told_apart(report):
     assert "all_tem… - base<" in drawn["Differences in pass@1"]
     assert "scalar_multi… (w)<" in drawn["By problem"]
     assert "scalar_multi… (f)<" in drawn["By problem"]
+
+
+def test_comparisons_over_one_set_are_folded_and_no_difference_has_no_sign(report, timed_report, tmp_path):
+    tags = [tag for tag, _ in page_of(report, tmp_path).tags]
+    assert (tags.count("details"), tags.count("section")) == (2, 1), "all sets together are open"
+    tags = [tag for tag, _ in page_of(timed_report, tmp_path).tags]
+    assert (tags.count("details"), tags.count("section")) == (0, 1), "there is one set alone"
+    nothing, lost = Figure(value=-1e-9, low=-0.2, high=1e-9), Figure(value=-0.1)
+    same = PairedFigure(name="pass@1", first=0.5, second=0.5, difference=nothing)
+    assert [written_change(same, end) for end in ("low", "value", "high")] == ["-20.0", "0.0", "0.0"]
+    assert written_change(same.model_copy(update={"name": "reward", "difference": lost})) == "-0.100"
 
 
 def test_a_page_shows_what_a_gpu_measured(timed_report, tmp_path):
