@@ -92,9 +92,10 @@ class MachineSettings:
     """How many programs one CUDA context serves; 1 gives each its own."""
     runners_ahead: Annotated[_Whole, _variable("ASSAY_RUNNERS_AHEAD", "a number of contexts", 1)] = 2
     """How many contexts are kept ready."""
-    referees_per_gpu: Annotated[_Whole, _variable("ASSAY_REFEREES_PER_GPU", "a number of processes", 1)] = 1
-    """How many referees one GPU has: one of them times while the others wait, and several verify at the same time."""
-    trials_together: Annotated[_Whole, _variable("ASSAY_TRIALS_TOGETHER", "a number of trials", 1)] = 1
+    referees_per_gpu: Annotated[_Whole, _variable("ASSAY_REFEREES_PER_GPU", "a number of processes", 1)] = 3
+    """How many referees one GPU has: one of them times while the others wait, and several verify at the same time.
+    On an H200 three gave more verdicts a minute than one or six (docs/on-a-gpu.md)."""
+    trials_together: Annotated[_Whole, _variable("ASSAY_TRIALS_TOGETHER", "a number of trials", 1)] = 12
     """How many small trials of a verification a GPU launches together at most, one after another, and looks at once;
     1 has each launched by itself."""
     referee_idle_s: Annotated[_Seconds, _variable("ASSAY_REFEREE_IDLE_S", "a number of seconds", 1)] = 600.0

@@ -10,10 +10,13 @@ import argparse
 import asyncio
 import json
 import math
+import multiprocessing
 import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from common.client import AsyncClient
 from trainer.config.reading import load_config
 from trainer.config.schema import AgentRole, TrainingConfig
 from trainer.conversation.conversation import AgentName, Flow
-from trainer.conversation.episode import episode_settings
+from trainer.conversation.episode import EpisodeSettings, episode_settings
 from trainer.data import corpus, graded
 from trainer.data.graded import GradedData, Provenance
 from trainer.data.tasks import chosen, training_tasks
@@ -233,17 +236,37 @@ class TimedTrial(ABC):
         flow: Flow,
     ) -> None:
         """Answers to all sets of held-out prompts, kept once they are all there. Raises OutOfTimeError."""
-        path = self.answers_of(system)
-        if path.is_file():
+        if self.answers_of(system).is_file():
+            return
+        found = self.once(f"measured {system}", MEASURED_S, lambda: self._asked(agents, sets, flow).of(data))
+        self.answers_of(system).write_text(json.dumps(found))
+        self.save()
+
+    def measured_together(
+        self,
+        systems: Mapping[str, tuple[Mapping[AgentRole, Path], Sequence[PromptSet], Flow]],
+        data: GradedData,
+        at_once: int,
+    ) -> None:
+        """As `measured`, of several systems side by side, each in a process of its own. Raises OutOfTimeError."""
+        wanted = {name: each for name, each in systems.items() if not self.answers_of(name).is_file()}
+        if not wanted:
             return
 
-        async def answered() -> list[dict[str, Any]]:
-            async with self.oracle() as oracle:
-                return await answers(sets, agents, data, oracle, self.episodes, flow, cuda=self.cuda)
+        def answered() -> None:
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(at_once, mp_context=context) as pool:
+                asked = {pool.submit(self._asked(*each).of, data): name for name, each in wanted.items()}
+                for done in as_completed(asked):
+                    self.answers_of(asked[done]).write_text(json.dumps(done.result()))
+                    print(f"measured {asked[done]}: {self.left_s():.0f} s left", flush=True)
 
-        found = self.once(f"measured {system}", MEASURED_S, lambda: asyncio.run(answered()))
-        path.write_text(json.dumps(found))
+        self.once(f"measured {len(wanted)} systems", MEASURED_S, answered)
         self.save()
+
+    def _asked(self, agents: Mapping[AgentRole, Path], sets: Sequence[PromptSet], flow: Flow) -> "Asked":
+        concurrency = self.config.evaluator.concurrency
+        return Asked(self.url, concurrency, self.episodes, tuple(sets), dict(agents), flow, self.cuda)
 
     def answers_of(self, system: str) -> Path:
         """Where the answers of a system are kept."""
@@ -252,6 +275,27 @@ class TimedTrial(ABC):
     def oracle(self) -> EvaluatorOracle:
         """The evaluator."""
         return EvaluatorOracle(AsyncClient(self.url), OracleSettings(self.config.evaluator.concurrency))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Held-out prompts that the models in these folders are asked; goes to another process as it is."""
+
+    url: str
+    concurrency: int
+    episodes: EpisodeSettings
+    sets: tuple[PromptSet, ...]
+    agents: Mapping[AgentRole, Path]
+    flow: Flow
+    cuda: bool
+
+    def of(self, data: GradedData) -> list[dict[str, Any]]:
+        """A line for each conversation."""
+        return asyncio.run(self._answers(data))
+
+    async def _answers(self, data: GradedData) -> list[dict[str, Any]]:
+        async with EvaluatorOracle(AsyncClient(self.url), OracleSettings(self.concurrency)) as oracle:
+            return await answers(self.sets, self.agents, data, oracle, self.episodes, self.flow, cuda=self.cuda)
 
 
 def candidates() -> Iterator[collection.UngradedKernel]:

@@ -24,6 +24,7 @@ PAGE = ROOT / "docs" / "gpu.md"
 NAMES = (
     "throughput",
     "throughput_default",
+    "several_gpus",
     "timing_repeatability",
     "gpu_corpus",
     "example_kernels_speed",

@@ -196,7 +196,7 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
                         return
                     before = read_stacks(Path(folder))
                     kernels = cycle(again) if heat == "warm" else fleet(seed)
-                    with _killing(service) if run.failing else contextlib.nullcontext():
+                    with _killing(service, run.referees) if run.failing else contextlib.nullcontext():
                         found = ask(
                             service.url,
                             kernels,
@@ -212,14 +212,15 @@ def measure(run: Run, name: str, left_s: float, seed: int) -> None:
 
 
 @contextlib.contextmanager
-def _killing(service: Served) -> Iterator[None]:
-    """Kill the first GPU's referee every few seconds, while the block runs."""
+def _killing(service: Served, referees: int) -> Iterator[None]:
+    """Kill the first GPU's referees every few seconds, while the block runs."""
     over, first = threading.Event(), gpus()[0]
 
     def kill() -> None:
         while not over.wait(_KILL_EVERY_S):
-            with contextlib.suppress(GpuError, ProcessLookupError):
-                os.kill(_pid(_referee(service, first)), signal.SIGKILL)
+            for number in range(referees):
+                with contextlib.suppress(GpuError, ProcessLookupError):
+                    os.kill(_pid(_referee(service, first, number)), signal.SIGKILL)
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
@@ -249,18 +250,25 @@ def end_referees(service: Served, referees: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = (*MODES, _KERNELBENCH)
+    known, usual = (*MODES, _KERNELBENCH), MachineSettings(Path())
     parser.add_argument("--modes", default="default,coarse,kernelbench", help=f"some of {', '.join(known)}")
     parser.add_argument("--seconds", type=float, default=190.0, help="of all, about")
     parser.add_argument("--clients", type=int, default=_CLIENTS)
     parser.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1))
-    parser.add_argument("--referees", type=int, default=1, help="processes that judge on each GPU")
-    parser.add_argument("--together", type=int, default=1, help="small trials that a GPU launches together at most")
+    parser.add_argument(
+        "--referees", type=int, default=usual.referees_per_gpu, help="processes that judge on each GPU"
+    )
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=usual.trials_together,
+        help="small trials that a GPU launches together at most",
+    )
     parser.add_argument("--gpu-usd", type=float, default=_GPU_USD_AN_HOUR, help="what a GPU costs an hour")
     parser.add_argument("--core-usd", type=float, default=_CORE_USD_AN_HOUR, help="what a core costs an hour")
     parser.add_argument("--profile", action="store_true", help="say where the referee's time goes")
     parser.add_argument("--gpu", default="", help="the GPUs to use, as ASSAY_GPU names them; else all alike")
-    parser.add_argument("--failing", action="store_true", help="kill the first GPU's referee again and again")
+    parser.add_argument("--failing", action="store_true", help="kill the first GPU's referees again and again")
     parser.add_argument("--seed", type=int, default=0, help="of the fleet's order, and of its numbers")
     parser.add_argument("--backend", choices=("gpu", "sim"), default="gpu", help="sim: try the benchmark itself")
     wanted = parser.parse_args()

@@ -55,8 +55,33 @@ an hour of a GPU, busy or not, and {figures["core_usd_an_hour"]:g} USD an hour o
 a second or two of the GPU. Where the time of an evaluation goes, milliseconds each:
 
 {table(("", *(phase.replace("_", ", ") for phase in _PHASES), "referees busy"), spent)}
+{_several(records["several_gpus"])}
+
 {f"Wrong verdicts: {len(wrong)} (goal: 0, missed)." if wrong else "No verdict was wrong."}
 {bullets(wrong) if wrong else ""}"""
+
+
+def _several(record: Record) -> str:
+    """What more GPUs of one machine give, and what the death of referees takes."""
+    figures = record["figures"]
+    rows = [
+        (
+            said,
+            *(f"{figures[f'{way}_{each}_per_minute']:.0f}" for way in ("one", "all", "failing")),
+            f"{figures[f'{each}_over_one']:.2f}",
+            goal_in_words(figures[f"{each}_over_one"], goal),
+        )
+        for each, said in _PASSES
+        if f"{each}_over_one" in figures
+        for goal in [record["goals"].get(f"{each}_over_one")]
+    ]
+    head = ("", "one GPU", f"{figures['gpus']:.0f} GPUs", "the same, referees killed", "of one", "goal")
+    judged = sum(figures[name] for name in figures if name.endswith("_evaluations"))
+    return f"""On one machine with {figures["gpus"]:.0f} GPUs and {figures["cores"]:.0f} cores, evaluations a minute \
+by one of them, by all, and by all while a referee of the first
+is killed every few seconds ({judged:.0f} evaluations, {figures["wrong_verdicts"]:.0f} of them wrong):
+
+{table(head, rows)}"""
 
 
 def _rate(record: Record, name: str, said: str) -> tuple[str, ...]:

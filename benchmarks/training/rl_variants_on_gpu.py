@@ -9,7 +9,8 @@
 All runs begin with the same two tuned models (`_support/timed_rl.py`) and differ from `base` in what their name says.
 In each policy step every run writes about as many kernels, in as many optimizer steps, at one learning rate: one
 agent alone does not learn faster than each of two, which `quick_optimizer` and `slow_agent` look at for themselves.
-Runs are side by side, five at a time. Then each answers the same held-out prompts with at most three kernels, drawn
+Runs are side by side, three at a time: a GPU takes turns between processes, so that more of them finish no sooner.
+Then each answers the same held-out prompts with at most three kernels, drawn
 as while it learned and greedily: in one conversation, or, where it only ever wrote one kernel, drawn three times
 anew. An effect is the ratio to `base` on the same prompt and seed, where both have a right kernel, with a 95 %
 bootstrap interval that draws prompts with all that belongs to them; how often there is a right kernel is compared
@@ -37,7 +38,6 @@ from benchmarks._support.timed_rl import KNOWN, MEASURED_S, RESERVED_S, OutOfTim
 from benchmarks._support.trained import Trained, played
 from trainer.config.schema import AgentRole
 from trainer.conversation.conversation import Flow
-from trainer.data.graded import GradedData
 from trainer.data.tasks import chosen, held_out_tasks
 from trainer.evaluation.statistics import bootstrap_interval, geometric_interval, share_interval
 
@@ -105,8 +105,8 @@ IN_WORDS = (
 )
 """Of a pretrained model, whose tokens are shorter: a kernel of 20 lines is about 224 of SmolLM2's."""
 SETS = ("drawn", "greedy")
-ANSWERED_S = 40.0
-"""That the answers of one run are given, on an H100."""
+ANSWERED_S = 20.0
+"""That the answers of one run are given beside those of the others: alone they took 40 s on an H100."""
 
 
 def main() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each variant")
     parser.add_argument("--steps", type=int, default=12, help="policy steps of each run")
     parser.add_argument("--prompts", type=int, default=100, help="held-out prompts that all answer")
-    parser.add_argument("--at-once", type=int, default=5, help="runs side by side")
+    parser.add_argument("--at-once", type=int, default=3, help="runs side by side")
     parser.add_argument("--model", type=Path, help="folder of a pretrained model to begin with; else a tiny one")
     Variants(parser.parse_args()).to_the_end()
 
@@ -161,19 +161,19 @@ class Variants(TimedTrial):
         """Raises OutOfTimeError."""
         data = self.graded()
         _, tuned = self.tuned(data, model=self.given.model)
-        self._answered("tuned", "base", tuned, data)
-        self._answered("tuned_one_agent", "one_agent", tuned, data)
         try:
             self._learned(tuned)
         except OutOfTimeError as late:
             if not self.given.last:
                 raise
             print(f"What has been learned is measured: {late}", flush=True)
+        systems = {"tuned": self._asks("base", tuned), "tuned_one_agent": self._asks("one_agent", tuned)}
         for name, seed in self.runs:
             run = self._run_of(name, seed)
             if step := run.kept_step():
                 weights: dict[AgentRole, Path] = {role: run.weights(role) for role in VARIANTS[name].agents}
-                self._answered(f"{name}-{seed}_{step}", name, weights, data)
+                systems[f"{name}-{seed}_{step}"] = self._asks(name, weights)
+        self.measured_together(systems, data, self.given.at_once)
 
     def _run_of(self, name: str, seed: int) -> Trained:
         """One run, as far as it is."""
@@ -185,7 +185,7 @@ class Variants(TimedTrial):
     def _learned(self, tuned: Mapping[AgentRole, Path]) -> None:
         """All policy steps of all runs, side by side. Raises OutOfTimeError."""
         # None is begun with less than MEASURED_S.
-        for_answers_s = ANSWERED_S * (len(self.runs) - 1) + MEASURED_S if self.given.last else 0.0
+        for_answers_s = max(ANSWERED_S * len(self.runs), MEASURED_S) if self.given.last else 0.0
 
         def learned(name: str, seed: int) -> bool:
             began = [f"agents.{role}.model_name={tuned[role]}" for role in VARIANTS[name].agents]
@@ -211,8 +211,10 @@ class Variants(TimedTrial):
         if left := sum(not one.result() for one in done):
             raise OutOfTimeError(f"{left} of {len(self.runs)} runs have steps that are to be done yet.")
 
-    def _answered(self, system: str, variant: str, agents: Mapping[AgentRole, Path], data: GradedData) -> None:
-        """Answers to the held-out prompts, with as many kernels as all have."""
+    def _asks(
+        self, variant: str, agents: Mapping[AgentRole, Path]
+    ) -> tuple[dict[AgentRole, Path], tuple[PromptSet, ...], Flow]:
+        """What these models are asked: held-out prompts, for as many kernels as all write."""
         of, prompts = (
             VARIANTS[variant],
             held_out_tasks(chosen(self.faces, KNOWN), self.given.prompts, wording="brief"),
@@ -221,7 +223,7 @@ class Variants(TimedTrial):
         anew = KERNELS if of.kernels == 1 else 1
         sets = (PromptSet(SETS[0], prompts, 1.0, times=anew), PromptSet(SETS[1], prompts, 0.0))
         flow = Flow(1 if of.kernels == 1 else KERNELS, stop_at=1000.0, single_agent=alone)
-        self.measured(system, {role: agents[role] for role in of.agents}, data, sets, flow)
+        return {role: agents[role] for role in of.agents}, sets, flow
 
     def answers(self) -> dict[str, dict[int, list[Line]]]:
         """The newest of each system, by seed; those of the models that all began with have the seed 0."""

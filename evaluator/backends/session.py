@@ -289,6 +289,8 @@ class PlanRun:
     while the program runs, or after it where the run is `quiet`."""
     same_as: Mapping[str, Array] | None = None
     """Outputs of an earlier run to be compared with, bit for bit, where the session looks at that."""
+    same_as_before: bool = False
+    """In the place of `same_as`, of runs that are launched together: the outputs of the one right before it."""
     following: "Callable[[], tuple[PlanRun, ...]] | None" = None
     """The run that comes next if all is well, or the runs that are launched together then, for a session that looks
     by itself: where memory is as it should be, it writes what they begin with by the same wait. It is called once,
@@ -448,14 +450,14 @@ class RunsTogether(Protocol):
         self,
         runs: tuple[PlanRun, ...],
         limit_s: float,
-        wanted: Callable[[], Sequence[Wanted]],
+        wanted: Callable[[], Sequence[Wanted | None]],
         following: Callable[[], tuple[PlanRun, ...]],
     ) -> OutcomesTogether:
         """Write what all begin with, launch one after another, and look at all of them.
 
-        `limit_s`: for all; each has its own limit too. `wanted`: what the outputs of each should be; it is called
-        once, while they run, and then `following`, as `PlanRun.following` is. Runs that are launched together have
-        the same poison and no temporaries. Raises InfrastructureError.
+        `limit_s`: for all; each has its own limit too. `wanted`: what the outputs of each should be, None where that
+        is not asked; it is called once, while they run, and then `following`, as `PlanRun.following` is. Runs that
+        are launched together have no temporaries. Raises InfrastructureError.
         """
 
 

@@ -125,7 +125,10 @@ def serve(host: str | None, port: int | None, data_dir: Path | None, workers: in
 @click.command()
 @click.option("--queues", default="compile,sim", show_default=True, help="Of compile, sim, gpu and gpu.UUID.")
 @click.option(
-    "--workers", "processes", type=click.IntRange(1, 1024), help="Processes; else one for each GPU, or CPU."
+    "--workers",
+    "processes",
+    type=click.IntRange(1, 1024),
+    help="Processes; else one for each referee of a GPU, or CPU.",
 )
 @click.option("--embedded", is_flag=True, hidden=True, help="Be one of the workers inside `assay serve`.")
 def worker(queues: str, processes: int | None, embedded: bool) -> None:
@@ -146,7 +149,7 @@ def worker(queues: str, processes: int | None, embedded: bool) -> None:
         if processes is None and any(map(is_gpu_queue, chosen)):
             from evaluator.pipeline.toolbox import Toolbox
 
-            usual = max(1, Toolbox(machine).gpu_count)  # each judges one at a time
+            usual = max(1, Toolbox(machine).gpu_count * machine.referees_per_gpu)  # each judges one at a time
         code = run_workers(machine, settings, chosen, processes or usual)
     sys.exit(code)
 

@@ -6,7 +6,7 @@ Source: https://data-apis.org/array-api/2024.12
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -53,6 +53,9 @@ class Rng(Protocol):
     def taken(self, *arrays: Array) -> tuple[Array, ...]:
         """Arrays of `nearby`, where the arrays of these dice are: all in one piece, if that is elsewhere."""
 
+    def kept(self, make: Callable[[int], tuple[Array, ...]], length: int) -> tuple[Array, ...]:
+        """What `make`, whose arrays are always the same, gives for a length, taken once. Nobody may write to it."""
+
 
 def rng_seed(rng: Rng) -> int:
     """A seed below 2^63, for code that draws on its own and must give the same again from the same generator."""
@@ -92,6 +95,9 @@ class NumpyRng:
 
     def taken(self, *arrays: Array) -> tuple[Array, ...]:
         return arrays
+
+    def kept(self, make: Callable[[int], tuple[Array, ...]], length: int) -> tuple[Array, ...]:
+        return make(length)
 
 
 def namespace(*arrays: Array) -> Any:
@@ -133,12 +139,12 @@ def as_elements(memory: Array, dtype: DType, shape: Sequence[int]) -> Array:
     return memory.view(dtype_in(namespace(memory), dtype)).reshape(shape)
 
 
-def cast(array: Array, dtype: DType) -> Array:
-    """A contiguous copy of `array` in an element type, rounded to nearest even."""
+def cast(array: Array, dtype: DType, copy: bool = True) -> Array:
+    """`array` in an element type, rounded to nearest even, and contiguous; without `copy` itself if it is so."""
     xp = namespace(array)
     if dtype is DType.BFLOAT16 and array.dtype == xp.float64:
         array = _rounded_to_odd(array)
-    return contiguous(xp.astype(array, dtype_in(xp, dtype)))
+    return contiguous(xp.astype(array, dtype_in(xp, dtype), copy=copy))
 
 
 def _rounded_to_odd(values: Array) -> Array:
@@ -185,6 +191,14 @@ def element_bytes(array: Array) -> Array:
     """The memory of each element: uint8 of the array's shape with the bytes of an element as one axis more."""
     raw = contiguous(array).view(namespace(array).uint8)
     return raw.reshape((*array.shape, array.dtype.itemsize))
+
+
+def put(values: Array, where: Array, number: float) -> None:
+    """Write `number` into `values` where `where` is true; `xp.where` would first make an array of the number."""
+    if is_numpy_array(values):
+        values[where] = number
+    else:
+        values.masked_fill_(where, number)
 
 
 def with_border(array: Array, width: int) -> Array:
@@ -240,7 +254,7 @@ def erfc(x: Array) -> Array:
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), where exp never overflows."""
     xp = namespace(x)
-    return xp.exp(xp.minimum(x, 0.0)) / (1.0 + xp.exp(-xp.abs(x)))
+    return xp.exp(xp.clip(x, None, 0.0)) / (1.0 + xp.exp(-xp.abs(x)))
 
 
 def normal_below(x: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from common.wire import DType
-from evaluator.problems.arrays import Array, Rng, Shape, cast
+from evaluator.problems.arrays import Array, Rng, Shape, cast, put
 from evaluator.problems.error_bounds import EPSILON, random_walk
 from evaluator.problems.problem import Distribution, DistributionRole, Probe, Sizes, Tensor, Tolerance
 
@@ -34,7 +34,11 @@ def normal(scale: float = 1.0, mean: float = 0.0) -> Maker:
 
     def make(rng: Rng, shape: Shape) -> Array:
         values = rng.normal(shape)
-        return values if (scale, mean) == (1.0, 0.0) else values * scale + mean
+        if scale != 1.0:
+            values *= scale
+        if mean != 0.0:
+            values += mean
+        return values
 
     return make
 
@@ -103,8 +107,11 @@ def signed_zeros(scale: float = 1e-3) -> Maker:
 
     def make(rng: Rng, shape: Shape) -> Array:
         kind = rng.integers(0, 2, shape)
-        values = rng.xp.where(kind == 2, rng.normal(shape) * scale, 0.0)
-        return rng.xp.where(kind == 1, -0.0, values)
+        values = rng.normal(shape)
+        values *= scale
+        put(values, kind != 2, 0.0)
+        put(values, kind == 1, -0.0)
+        return values
 
     return make
 
@@ -189,7 +196,8 @@ def distribution(
 
     def draw(rng: Rng, sizes: Sizes) -> dict[str, Array]:
         return {
-            tensor.name: cast(makers[tensor.name](rng, tensor.shape_at(sizes)), tensor.dtype) for tensor in tensors
+            tensor.name: cast(makers[tensor.name](rng, tensor.shape_at(sizes)), tensor.dtype, copy=False)
+            for tensor in tensors
         }
 
     return Distribution(name, reason, draw, role=role)

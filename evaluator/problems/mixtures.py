@@ -7,7 +7,7 @@ treat all others wrongly there. So their rows (or stretches of a vector) come fr
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from evaluator.problems.arrays import Array, Rng, Shape, to_numpy
+from evaluator.problems.arrays import Array, Rng, Shape, put, to_numpy
 from evaluator.problems.generators import Maker, distribution, fine, normal
 from evaluator.problems.problem import Distribution, Sizes, Tensor
 from evaluator.problems.structured import FEW_MATTER, few_matter
@@ -24,7 +24,10 @@ SPARSE: Final = "values of which most are zero"
 def sparse(rng: Rng, shape: Shape) -> Array:
     """Normal values of which most are zero: any few that one looks at probably are, and not all are."""
     density = _DENSITIES[int(rng.nearby().integers(0, len(_DENSITIES) - 1, (1,))[0])]
-    return rng.xp.where(rng.uniform(0.0, 1.0, shape) < density, rng.normal(shape), 0.0)
+    zero = rng.uniform(0.0, 1.0, shape) >= density
+    values = rng.normal(shape)
+    put(values, zero, 0.0)
+    return values
 
 
 def mixture(

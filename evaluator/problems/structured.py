@@ -29,10 +29,6 @@ def _drawn(rng: Rng, *choices: int) -> int:
     return choices[int(rng.nearby().integers(0, len(choices) - 1, (1,))[0])]
 
 
-def _places(rng: Rng, shape: Shape) -> Array:
-    return rng.xp.broadcast_to(rng.arange(shape[-1]), shape)
-
-
 def several_scales(rng: Rng, shape: Shape) -> Array:
     """Stretches of 1 to 64 elements along the last axis, each of its own scale in 1/64 to 64."""
     length = _drawn(rng, 1, 3, 8, 32, 64)
@@ -59,8 +55,12 @@ def ordered(rng: Rng, shape: Shape) -> Array:
     float32 rounds in the same direction.
     """
     values = 0.5 + rng.xp.abs(rng.normal(shape))
-    stretches = [values[..., at : at + _SORTED] for at in range(0, shape[-1], _SORTED)]
-    values = rng.xp.concat([rng.xp.sort(stretch, axis=-1) for stretch in stretches], axis=-1)
+    whole = shape[-1] // _SORTED
+    if whole:  # all of them at once: to ask a device to sort one takes as long
+        first = rng.xp.reshape(values[..., : whole * _SORTED], (*shape[:-1], whole, _SORTED))
+        values[..., : whole * _SORTED] = rng.xp.reshape(rng.xp.sort(first, axis=-1), (*shape[:-1], whole * _SORTED))
+    if shape[-1] % _SORTED:
+        values[..., whole * _SORTED :] = rng.xp.sort(values[..., whole * _SORTED :], axis=-1)
     falls = rng.integers(0, 1, (*shape[:-1], 1)) == 1
     return rng.xp.where(falls, rng.xp.flip(values, axis=-1), values)
 
@@ -71,7 +71,7 @@ def signs_by_place(rng: Rng, shape: Shape) -> Array:
     No period divides a power of two: threads that add every 32nd element would else add those of one sign.
     """
     period = _drawn(rng, 3, 5, 7)
-    negative = _places(rng, shape) // period % 2 == 1
+    negative = rng.arange(shape[-1]) // period % 2 == 1
     values = rng.xp.abs(rng.normal(shape))
     return rng.xp.where(negative, -values, values)
 
@@ -81,7 +81,9 @@ def unlike_first_warp(factor: float) -> Maker:
 
     def make(rng: Rng, shape: Shape) -> Array:
         scale = factor if _drawn(rng, 0, 1) else 1.0 / factor
-        return rng.normal(shape) * rng.xp.where(_places(rng, shape) < _WARP, scale, 1.0)
+        values = rng.normal(shape)
+        values[..., :_WARP] *= scale
+        return values
 
     return make
 
@@ -91,9 +93,10 @@ def extreme_ends(factor: float) -> Maker:
 
     def make(rng: Rng, shape: Shape) -> Array:
         tile = _drawn(rng, *_TILES)
-        places = _places(rng, shape)
-        at_end = (places % tile == 0) | (places % tile == tile - 1)
-        return rng.normal(shape) * rng.xp.where(at_end, factor, 1.0)
+        values = rng.normal(shape)
+        values[..., ::tile] *= factor
+        values[..., tile - 1 :: tile] *= factor
+        return values
 
     return make
 
@@ -189,9 +192,9 @@ def special_parts(zeros: bool, factor: float) -> Maker:
         parts, kinds = _drawn_parts(rng.nearby(), rows, -(-columns // length), length, zeros, factor)
         # On a device a hundred operations on so little would take ten times as long as what is done with every
         # element.
-        parts, kinds, places, patterns = rng.taken(parts, kinds, _places_of_stretch(length), _patterns(length))
-        apart, edge = places[0], places[1]
-        apart_below, ends_below, middle_from, filler = parts[0], parts[1], parts[2], parts[3]
+        parts, kinds = rng.taken(parts, kinds)
+        (apart, edge), patterns = rng.kept(_places_of_stretch, length), rng.kept(_patterns, length)[0]
+        apart_below, ends_below, middle_from, filler = xp.unstack(parts)
         special = (apart < apart_below) | (edge < ends_below) | (edge >= middle_from)
         fillers = patterns[kinds] * filler
         values = xp.where(special, fillers, rng.normal((*fillers.shape[:-1], length)))
@@ -208,18 +211,18 @@ _PLAIN, _BY_PLACE, _BY_WARP = range(3)
 
 
 @functools.cache
-def _patterns(length: int) -> Array:
+def _patterns(length: int) -> tuple[Array]:
     """By _PLAIN, _BY_PLACE, _BY_WARP: what a stretch's filler is times at each place, float64[3, length]."""
     place = np.arange(length)
-    return np.stack([np.ones(length), 1.0 - 2.0 * (place % 2), 1.0 - 2.0 * (place // _WARP % 2)])
+    return (np.stack([np.ones(length), 1.0 - 2.0 * (place % 2), 1.0 - 2.0 * (place // _WARP % 2)]),)
 
 
 @functools.cache
-def _places_of_stretch(length: int) -> Array:
-    """0 where a place is 0, 15 or 31 of every 32, else 1; and how far the nearest end is: int64[2, length]."""
+def _places_of_stretch(length: int) -> tuple[Array, Array]:
+    """0 where a place is 0, 15 or 31 of every 32, else 1; and how far the nearest end is: int64[length] each."""
     place = np.arange(length)
     apart = (place % _WARP == 0) | (place % _WARP == _WARP // 2 - 1) | (place % _WARP == _WARP - 1)
-    return np.stack([np.where(apart, 0, 1), np.minimum(place, length - 1 - place)])
+    return np.where(apart, 0, 1), np.minimum(place, length - 1 - place)
 
 
 def _drawn_parts(near: Rng, rows: int, count: int, length: int, zeros: bool, factor: float) -> tuple[Array, Array]:

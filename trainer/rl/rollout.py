@@ -13,7 +13,8 @@ import asyncio
 import itertools
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,30 +41,46 @@ DEVICES = "CUDA_VISIBLE_DEVICES"
 """The GPUs of a process, by the numbers that the driver has for them."""
 
 
-def draw_token(
-    logits: torch.Tensor, *, seed: int, position: int, temperature: float, top_p: float
-) -> tuple[int, float]:
-    """One token and its log-probability under the distribution that it was drawn from.
+@dataclass(frozen=True)
+class Draw:
+    """How one token is drawn."""
 
-    `logits`: float32 [vocabulary]. Temperature 0 takes the most probable token, whose log-probability is then that
-    under temperature 1. The draw depends on `seed`, `position` and the distribution alone.
+    seed: int
+    position: int
+    """Of the token in the answer."""
+    temperature: float
+    top_p: float
+
+
+def draw_tokens(logits: torch.Tensor, draws: Sequence[Draw]) -> tuple[torch.Tensor, torch.Tensor]:
+    """A token for each row, int64 [rows], and its log-probability under what it was drawn from, float32 [rows].
+
+    `logits`: float32 [rows, vocabulary], on the CPU. Temperature 0 takes the most probable token, whose
+    log-probability is then that under temperature 1. A draw depends on its seed, its position and its row alone: what
+    is drawn for all rows at once is what would be drawn one by one.
     """
-    if temperature <= 0:
-        log_probs = torch.log_softmax(logits, dim=-1)
-        token = int(torch.argmax(log_probs))
-        return token, float(log_probs[token])
-    log_probs = torch.log_softmax(logits / temperature, dim=-1)
-    if top_p < 1:
-        ordered, order = torch.sort(log_probs, descending=True)
+    temperatures = torch.tensor([one.temperature if one.temperature > 0 else 1.0 for one in draws])
+    log_probs = torch.log_softmax(logits / temperatures[:, None], dim=-1)
+    if any(one.top_p < 1 and one.temperature > 0 for one in draws):
+        within = torch.tensor([one.top_p if one.temperature > 0 else 1.0 for one in draws])
+        ordered, order = torch.sort(log_probs, dim=-1, descending=True)
         # The token that crosses the line still belongs to the nucleus.
-        outside = torch.cumsum(ordered.exp(), dim=-1) - ordered.exp() >= top_p
-        log_probs[order[outside]] = -torch.inf
-        log_probs = torch.log_softmax(log_probs, dim=-1)
-    stream = torch.Generator().manual_seed((seed * 1_000_003 + position) % (1 << 63))
-    chance = torch.rand((), generator=stream, dtype=torch.float64)
-    summed = torch.cumsum(log_probs.double().exp().cpu(), dim=-1)
-    token = int(torch.searchsorted(summed, chance * summed[-1], right=True).clamp(max=len(summed) - 1))
-    return token, float(log_probs[token])
+        before = torch.cumsum(ordered.exp(), dim=-1) - ordered.exp()
+        outside = (before >= within[:, None]) & (within < 1)[:, None]
+        log_probs = log_probs.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), -torch.inf)
+        nucleus = torch.log_softmax(log_probs, dim=-1)
+        log_probs = torch.where((within < 1)[:, None], nucleus, log_probs)
+    summed = torch.cumsum(log_probs.double().exp(), dim=-1)
+    chances = torch.stack([_chance(one) for one in draws])
+    drawn = torch.searchsorted(summed, chances[:, None] * summed[:, -1:], right=True).clamp(max=summed.shape[-1] - 1)
+    greedy = torch.tensor([one.temperature <= 0 for one in draws])
+    tokens = torch.where(greedy, torch.argmax(log_probs, dim=-1), drawn[:, 0])
+    return tokens, log_probs.gather(-1, tokens[:, None])[:, 0]
+
+
+def _chance(draw: Draw) -> torch.Tensor:
+    stream = torch.Generator().manual_seed((draw.seed * 1_000_003 + draw.position) % (1 << 63))
+    return torch.rand((), generator=stream, dtype=torch.float64)
 
 
 class SeededRunner(ModelRunner):
@@ -71,19 +88,18 @@ class SeededRunner(ModelRunner):
 
     def _sample(self, scores: torch.Tensor, logits_indices: torch.Tensor, output_ids: torch.Tensor) -> None:
         states = [one.state for one in self.inputs_and_outputs.requests_in_batch if one.has_new_token]
+        if not states:
+            return
         rows = scores[0][logits_indices[: len(states)]].float().cpu()
-        for number, (state, row) in enumerate(zip(states, rows, strict=True)):
-            settings = state.logit_processor_kwargs
-            token, log_prob = draw_token(
-                row,
-                seed=settings["seed"],
-                position=state.generated_len(),
-                temperature=settings["temperature"],
-                top_p=settings["top_p"],
-            )
-            output_ids[0, number] = token
-            # The second row is the same storage read as float32, as transformers does it.
-            output_ids[1, number] = torch.tensor(log_prob, dtype=torch.float32).view(torch.int32)
+        tokens, log_probs = draw_tokens(rows, [_draw(state) for state in states])
+        output_ids[0, : len(states)] = tokens.to(output_ids)
+        # The second row is the same storage read as float32, as transformers does it.
+        output_ids[1, : len(states)] = log_probs.view(torch.int32).to(output_ids)
+
+
+def _draw(state: Any) -> Draw:
+    settings = state.logit_processor_kwargs
+    return Draw(settings["seed"], state.generated_len(), settings["temperature"], settings["top_p"])
 
 
 class Generator:

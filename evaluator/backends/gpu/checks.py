@@ -26,8 +26,11 @@ COMPARE: Final = "assay_compare"
 THREADS: Final = 256
 """Of a block, as the kernels are written for."""
 MOST_STRETCHES: Final = 64
+"""Of one launch: their places are among its parameters, of which there may be 4 KiB."""
+MOST_ASKED: Final = THREADS
+"""Of one look, in several launches; each thread of a block reads one answer of `unless`."""
 MOST_COMPARISONS: Final = 32
-RESULT_BYTES: Final = 4 * MOST_STRETCHES + 8 * MOST_COMPARISONS
+RESULT_BYTES: Final = 4 * MOST_ASKED + 8 * MOST_COMPARISONS
 _MOST_AXES: Final = 4
 _BLOCK_BYTES: Final = 1 << 14
 """What a block of the memory kernel takes: four vectors of each of its threads."""
@@ -143,7 +146,7 @@ class DeviceChecks:
 
     def can_look(self, stretches: int, outputs: int) -> bool:
         """Whether so much fits into one look."""
-        return stretches <= MOST_STRETCHES and outputs <= MOST_COMPARISONS
+        return stretches <= MOST_ASKED and outputs <= MOST_COMPARISONS
 
     def look(
         self,
@@ -160,12 +163,13 @@ class DeviceChecks:
         `unless` stretches was found.
         """
         results = self._device.results()
-        self._launch(stretches, found=results)
+        for first in range(0, len(stretches), MOST_STRETCHES):
+            self._launch(stretches[first : first + MOST_STRETCHES], found=results[4 * first :])
         blocks = [_packed(one) for one in compared.values()]
         known = [block for block in blocks if block is not None]
         if len(known) == len(blocks):
             for number, (parameters, pointers, count) in enumerate(known):
-                at = 4 * MOST_STRETCHES + 8 * number
+                at = 4 * MOST_ASKED + 8 * number
                 grid = min(_MOST_BLOCKS, -(-count // _BLOCK_ELEMENTS)), 1
                 self._device.launch(COMPARE, grid, parameters, [*pointers, (_WORST_AT, results[at : at + 8])])
         for first in range(0, len(then), MOST_STRETCHES):
@@ -174,7 +178,7 @@ class DeviceChecks:
         flags = struct.unpack_from(f"<{len(stretches)}I", found)
         if len(known) < len(blocks):
             return [bool(flag) for flag in flags], None
-        worst = struct.unpack_from(f"<{len(known)}d", found, 4 * MOST_STRETCHES)
+        worst = struct.unpack_from(f"<{len(known)}d", found, 4 * MOST_ASKED)
         return [bool(flag) for flag in flags], dict(zip(compared, worst, strict=True))
 
     def _launch(

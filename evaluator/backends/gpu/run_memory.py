@@ -18,7 +18,7 @@ import numpy as np
 from common.contract import Fault
 from evaluator.backends.gpu import checks
 from evaluator.backends.gpu.shared_memory import Layout, Memory, Placement, placed_together
-from evaluator.backends.gpu.tensors import any_true, as_words, empty_like, on_device, synchronize
+from evaluator.backends.gpu.tensors import any_true, as_words, empty_pieces, on_device, synchronize
 from evaluator.backends.session import Looked, PlanRun, Wanted
 from evaluator.errors import GpuError
 from evaluator.problems.arrays import as_elements
@@ -46,6 +46,8 @@ class RunMemory:
 
     def __init__(self, memory: Memory, own_checks: checks.DeviceChecks | None) -> None:
         self._memory, self._checks = memory, own_checks
+        self._pieces: dict[tuple[int, int], Any] = {}
+        """Of the memory, by where they begin and end: to slice one takes as long as all else that is done with it."""
         self._placements: dict[object, Placement] = {}
         """By buffers: plans with the same ones find them where they were, and in them what an earlier plan left."""
         self._guarded: Layout | None = None
@@ -74,8 +76,8 @@ class RunMemory:
         """Whether device code of ours looks at all of these at once."""
         roles = [buffer.role for run in runs for buffer in run.buffers]
         outputs = roles.count("output")
-        compared = outputs if any(run.same_as is not None for run in runs) else 0
-        early = 2 if len(runs) > 1 else 0  # their room, and the guard behind it
+        compared = outputs if any(run.same_as is not None or run.same_as_before for run in runs) else 0
+        early = len(runs) + 1 if len(runs) > 1 else 0  # their room, and the guard behind it
         asked = len(roles) + 1 + early + roles.count("input") + 2 * outputs + compared
         return self._checks is not None and self._checks.can_look(asked, outputs)
 
@@ -128,24 +130,34 @@ class RunMemory:
 
     def _stretches(self, runs: Sequence[PlanRun], placement: Placement) -> list[checks.Stretch]:
         """What `_write` does, for device code of ours."""
-        content, where = self._memory.content, placement.whole
+        where = placement.whole
         wanted = []
         if where is not self._guarded:
             anew = where.guards_beyond(self._guarded)
-            wanted += [checks.Stretch.fill(content[start:end], self._word_number) for start, end in anew]
+            wanted += [checks.Stretch.fill(self._piece(start, end), self._word_number) for start, end in anew]
         for run, own in zip(runs, placement.runs, strict=True):
             for buffer, place in zip(run.buffers, own.places, strict=True):
-                target = content[place.offset : place.end]
+                target = self._piece(place.offset, place.end)
                 if buffer.content is not None:
-                    given = buffer.content.reshape(-1).view(target.dtype)
-                    wanted.append(checks.Stretch.copy(target, given.to(target.device)))
+                    wanted.append(checks.Stretch.copy(target, self._there(buffer.content)))
                 elif buffer.role == "output" or run.poison_elsewhere is None:
                     wanted.append(checks.Stretch.fill(target, run.poison * _EACH_BYTE))
                 elif not (run.keeps and where is self._last):
                     wanted.append(checks.Stretch.fill(target, run.poison_elsewhere * _EACH_BYTE))
-        if room := placement.early_room:
-            wanted.append(checks.Stretch.fill(content[room.offset : room.end], runs[0].poison * _EACH_BYTE))
+        early = placement.early_parts([run.poison for run in runs])
+        wanted += [checks.Stretch.fill(self._piece(start, end), poison * _EACH_BYTE) for start, end, poison in early]
         return wanted
+
+    def _piece(self, start: int, end: int) -> Any:
+        """The memory from one byte to before another."""
+        if (start, end) not in self._pieces:
+            self._pieces[start, end] = self._memory.content[start:end]
+        return self._pieces[start, end]
+
+    def _there(self, array: Any) -> Any:
+        """An array on the device of the memory, in one piece."""
+        array = array if array.is_contiguous() else array.contiguous()
+        return array if array.device == self._memory.content.device else array.to(self._memory.content.device)
 
     def look(
         self,
@@ -162,19 +174,27 @@ class RunMemory:
         """
         if self._checks is None or not self.can_look(runs):
             return None
-        content, guards = self._memory.content, placement.whole.guards()
-        memory = [{place.name: content[place.offset : place.end] for place in own.places} for own in placement.runs]
+        guards = placement.whole.guards()
+        memory = [
+            {place.name: self._piece(place.offset, place.end) for place in own.places} for own in placement.runs
+        ]
         inputs = [[buffer for buffer in run.buffers if buffer.role == "input"] for run in runs]
         outputs = [[buffer for buffer in run.buffers if buffer.role == "output"] for run in runs]
         of_each = list(zip(runs, memory, inputs, outputs, strict=True))
+        room = iter(
+            empty_pieces(
+                self._memory.content, [there[one.name].numel() for _, there, _, made in of_each for one in made]
+            )
+        )
         contents = tuple(
-            {one.name: there[one.name] for one in given} | {one.name: empty_like(there[one.name]) for one in made}
+            {one.name: there[one.name] for one in given} | {one.name: next(room) for one in made}
             for _, there, given, made in of_each
         )
-        stretches = [checks.Stretch.holds(content[start:end], self._word_number) for start, end in guards]
-        if room := placement.early_room:
-            poison = runs[0].poison * _EACH_BYTE
-            stretches.append(checks.Stretch.holds(content[room.offset : room.end], poison))
+        stretches = [checks.Stretch.holds(self._piece(start, end), self._word_number) for start, end in guards]
+        early = placement.early_parts([run.poison for run in runs])
+        stretches += [
+            checks.Stretch.holds(self._piece(start, end), poison * _EACH_BYTE) for start, end, poison in early
+        ]
         outside = len(stretches)
 
         def asked(of: list[list[checks.Stretch]]) -> list[slice]:
@@ -187,11 +207,7 @@ class RunMemory:
 
         given_at = asked(
             [
-                [
-                    checks.Stretch.same(there[b.name], b.content.reshape(-1).view(content.dtype).to(content.device))
-                    for b in given
-                    if b.content is not None
-                ]
+                [checks.Stretch.same(there[b.name], self._there(b.content)) for b in given if b.content is not None]
                 for _, there, given, _ in of_each
             ]
         )
@@ -202,14 +218,13 @@ class RunMemory:
                 for run, there, _, made in of_each
             ]
         )
+        others = [
+            before if run.same_as_before else run.same_as for run, before in zip(runs, [{}, *memory], strict=False)
+        ]
         same_at = asked(
             [
-                [
-                    checks.Stretch.same(there[b.name], run.same_as[b.name].reshape(-1).view(content.dtype))
-                    for b in made
-                    if run.same_as is not None
-                ]
-                for run, there, _, made in of_each
+                [checks.Stretch.same(there[b.name], self._there(other[b.name])) for b in made if other is not None]
+                for other, (_, there, _, made) in zip(others, of_each, strict=True)
             ]
         )
         stretches += [
@@ -235,9 +250,9 @@ class RunMemory:
                 worst=None
                 if worst is None or want is None
                 else {name: worst[number, name] for name in want.expected},
-                same=None if run.same_as is None else not any(found[same_at[number]]),
+                same=None if other is None else not any(found[same_at[number]]),
             )
-            for number, (run, want) in enumerate(zip(runs, wanted, strict=True))
+            for number, (other, want) in enumerate(zip(others, wanted, strict=True))
         )
         within = not any(found[:outside])
         return RunsSeen(contents, looked, within) if within or len(runs) > 1 else None

@@ -330,7 +330,7 @@ class GpuSession:
         self,
         runs: tuple[PlanRun, ...],
         limit_s: float,
-        wanted: Callable[[], Sequence[Wanted]],
+        wanted: Callable[[], Sequence[Wanted | None]],
         following: Callable[[], tuple[PlanRun, ...]],
     ) -> OutcomesTogether:
         """Write the contents of all, have all launched, look at all. Raises GpuError.
@@ -348,7 +348,7 @@ class GpuSession:
         started_s = time.perf_counter()
         outcomes: list[RunOutcome] = []
         run, run_limit_s = runs[0], limit_s
-        answers: Sequence[Wanted] = ()
+        answers: Sequence[Wanted | None] = ()
         then: tuple[PlanRun, ...] = ()
         broken = None
         try:

@@ -104,6 +104,16 @@ class Placement:
         """All of `early`."""
         return self.whole.places[-1] if any(self.early) else None
 
+    def early_parts(self, patterns: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Where `early` begins and ends for runs of one pattern in a row, of those of all runs, and which that is."""
+        begins: list[tuple[int, int]] = []
+        for kept, pattern in zip(self.early, patterns, strict=True):
+            if kept and (not begins or begins[-1][1] != pattern):
+                begins.append((kept[0].offset, pattern))
+        room = self.early_room
+        ends = [*(start for start, _ in begins[1:]), room.end] if room else []
+        return [(start, end, pattern) for (start, pattern), end in zip(begins, ends, strict=True)]
+
     def run_nearest(self, offset: int) -> int:
         """The run one of whose buffers is nearest to a byte."""
         return min(range(len(self.runs)), key=lambda number: self.runs[number].distance(offset))

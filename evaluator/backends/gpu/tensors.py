@@ -22,6 +22,10 @@ _ALIGNED_BYTES = 16
 """Where each array begins in a piece of memory that holds several: the device code reads sixteen bytes at once."""
 
 
+_PIECE_BYTES = 256
+"""Where pieces of new memory begin: as what the driver gives."""
+
+
 class TorchRng:
     """Dice that draw tensors on `device`, from a generator of their own there: no content crosses the bus."""
 
@@ -30,6 +34,7 @@ class TorchRng:
         self._generator = torch.Generator(self.device)
         self._generator.manual_seed(seed)
         self._nearby = NumpyRng(np.random.default_rng(seed))
+        self._kept: dict[object, tuple[Array, ...]] = {}
 
     @property
     def xp(self) -> Any:
@@ -66,16 +71,34 @@ class TorchRng:
         for whole in wholes:
             starts.append(-(-(starts[-1] + whole.nbytes) // _ALIGNED_BYTES) * _ALIGNED_BYTES)
         # Torch gives an array without elements a stride that no other type can be seen through.
-        piece = np.empty(max(1, starts[-1]), np.uint8)
+        piece = np.empty(max(_ALIGNED_BYTES, starts[-1]), np.uint8)
         for whole, start in zip(wholes, starts, strict=False):
             piece[start : start + whole.nbytes] = whole.reshape(-1).view(np.uint8)
         # Memory of the host that is not pinned is copied before the call returns, so that nothing waits.
         there = torch.from_numpy(piece).to(self.device, non_blocking=True)
+        # bfloat16 is no type of numpy's own; torch knows it by the same name as `ml_dtypes`.
+        typed = {dtype: there.view(getattr(torch, dtype.name)) for dtype in {whole.dtype for whole in wholes}}
         return tuple(
-            # bfloat16 is no type of numpy's own; torch knows it by the same name as `ml_dtypes`.
-            there[start : start + whole.nbytes].view(getattr(torch, whole.dtype.name)).view(whole.shape)
+            # One call for each array, where a slice and two views took as long as to launch a kernel.
+            typed[whole.dtype].as_strided(whole.shape, _strides(whole.shape), start // whole.itemsize)
             for whole, start in zip(wholes, starts, strict=False)
         )
+
+    def kept(self, make: Callable[[int], tuple[Array, ...]], length: int) -> tuple[Array, ...]:
+        key = make, length
+        if key not in self._kept:
+            self._kept[key] = self.taken(*make(length))
+        return self._kept[key]
+
+
+def _strides(shape: Shape) -> list[int]:
+    """Of a contiguous array, in elements, as torch has them."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.insert(0, step)
+        step *= max(1, extent)
+    return strides
 
 
 def eager(problem: Problem, inputs: Mapping[str, Array], sizes: Sizes) -> Callable[[], torch.Tensor]:
@@ -146,9 +169,13 @@ class ChecksDevice:
         return self._read.tobytes()
 
 
-def empty_like(memory: torch.Tensor) -> torch.Tensor:
-    """As much memory on the same device, with anything in it."""
-    return torch.empty_like(memory)
+def empty_pieces(memory: torch.Tensor, sizes_bytes: Sequence[int]) -> list[torch.Tensor]:
+    """New memory on the same device, so many bytes of it each, with anything in it: as one allocation."""
+    starts = [0]
+    for size_bytes in sizes_bytes:
+        starts.append(starts[-1] + -(-size_bytes // _PIECE_BYTES) * _PIECE_BYTES)
+    room = torch.empty(starts[-1], dtype=torch.uint8, device=memory.device)
+    return [room[start : start + size] for start, size in zip(starts, sizes_bytes, strict=False)]
 
 
 def memory_and_values() -> tuple[torch.Tensor, torch.Tensor]:

@@ -91,7 +91,7 @@ def _reach(places: Array, sizes: Sizes) -> Array:
 def _expected(totals: Array, squares: Array, terms: Array) -> Expected:
     xp = namespace(totals, squares)
     terms = xp.astype(terms, xp.float64)
-    longer = xp.sqrt(xp.maximum(terms / FLAT_CHAIN, 1.0))  # as `longer_sums`, for each element
+    longer = xp.sqrt(xp.clip(terms / FLAT_CHAIN, 1.0, None))  # as `longer_sums`, for each element
     return Expected(totals, xp.sqrt(squares + totals**2), error_bounds.random_walk(terms, 4.0), longer)
 
 

@@ -9,6 +9,7 @@ looks at the one before.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -177,8 +178,8 @@ class RunOrder:
         self.twice = 0
         """Trials that were run again so far."""
         self._last_sizes: Sizes = {}  # one of the same sizes begins with what the trial before left
-        self._pair: tuple[int, int] | None = None
-        """Both patterns of the run that repeats a trial, where they were drawn before its turn."""
+        self._pairs: list[tuple[int, int]] = []
+        """Both patterns of each run that repeats a trial, where they were drawn before its turn."""
         self._next: tuple[NextTrial, ...] = ()
         """The trial that comes next, or those that are run together then, where nothing else is run before."""
         self._next_elsewhere: int | None = None
@@ -199,15 +200,31 @@ class RunOrder:
     def begin_together(
         self, trials: Sequence[NextTrial], inputs: Sequence[Arrays], following: Sequence[NextTrial]
     ) -> tuple[PlanRun, ...]:
-        """Their runs, without time limits. They have no temporaries, so nothing is kept for them."""
+        """Their runs, without time limits: right behind that of a trial the one that repeats it, where one does. They
+        have no temporaries, so nothing is kept for them.
+        """
         self._last_sizes, self._next_elsewhere, self._next = trials[-1][0].sizes, None, tuple(following)
-        return self._together(trials, inputs)
+        runs = self._together(trials, inputs)
+        again = sum(run.same_as_before for run in runs)
+        self.twice += again
+        del self._pairs[:again]
+        return runs
 
     def _together(self, trials: Sequence[NextTrial], inputs: Sequence[Arrays]) -> tuple[PlanRun, ...]:
-        return tuple(
-            PlanRun(sized_plan.buffers_with(given), sized_plan.steps, self._poison, 0.0)
-            for (_, sized_plan), given in zip(trials, inputs, strict=True)
-        )
+        runs: list[PlanRun] = []
+        for number, ((_, sized_plan), given) in enumerate(zip(trials, inputs, strict=True)):
+            run = PlanRun(sized_plan.buffers_with(given), sized_plan.steps, self._poison, 0.0)
+            runs.append(run)
+            if number < TWICE_MOST - self.twice:
+                poison, elsewhere = self._pair(number)
+                runs.append(replace(run, poison=poison, poison_elsewhere=elsewhere, same_as_before=True))
+        return tuple(runs)
+
+    def _pair(self, number: int) -> tuple[int, int]:
+        """Of the repeating run that comes behind so many others."""
+        while len(self._pairs) <= number:
+            self._pairs.append(next(self._turns.both))
+        return self._pairs[number]
 
     @property
     def repeats_cheap(self) -> bool:
@@ -220,7 +237,8 @@ class RunOrder:
 
     def repeats(self) -> tuple[int, int]:
         """The patterns of outputs and of all else in the run that repeats a trial."""
-        pair, self._pair = self._pair or next(self._turns.both), None
+        pair = self._pair(0)
+        del self._pairs[0]
         return pair
 
     def after_first(self, sized_plan: SizedPlan, inputs: Arrays) -> Callable[[], tuple[PlanRun, ...]]:
@@ -229,7 +247,7 @@ class RunOrder:
         return partial(self._repeated, sized_plan, inputs) if repeated else self.after_trial
 
     def _repeated(self, sized_plan: SizedPlan, inputs: Arrays) -> tuple[PlanRun, ...]:
-        self._pair = poison, elsewhere = self._pair or next(self._turns.both)
+        poison, elsewhere = self._pair(0)
         buffers = sized_plan.buffers_with(inputs)
         return (PlanRun(buffers, sized_plan.steps, poison, 0.0, poison_elsewhere=elsewhere),)
 

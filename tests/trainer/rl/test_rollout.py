@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.generation.continuous_batching import continuous_api
 
 from trainer.errors import PolicyError
-from trainer.rl.rollout import Generator, SeededRunner, draw_token
+from trainer.rl.rollout import Draw, Generator, SeededRunner, draw_tokens
 
 EOS = 2
 ROW = torch.tensor([2.0, 1.0, 0.0, -1.0, -30.0])
@@ -151,22 +151,34 @@ def test_a_cache_that_cannot_be_made_fails_the_requests_that_were_already_there(
         generating(model, lambda generator: asyncio.wait_for(asked(generator, 1), 60))
 
 
-@given(st.integers(0, 2**31 - 1), st.integers(0, 5000), st.floats(0.1, 5), st.floats(0.05, 1))
-def test_a_draw_is_the_same_every_time_and_inside_the_nucleus(seed, position, temperature, top_p):
-    settings = {"seed": seed, "position": position, "temperature": temperature, "top_p": top_p}
-    token, log_prob = draw_token(ROW, **settings)
-    assert (token, log_prob) == draw_token(ROW, **settings)
-    likelier = torch.softmax(ROW / temperature, dim=-1)
-    assert float(likelier[likelier > likelier[token]].sum()) < top_p
-    assert log_prob <= 0
+DRAWS = st.builds(
+    Draw,
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 5000),
+    st.one_of(st.floats(0.1, 5), st.just(0.0)),
+    st.one_of(st.floats(0.05, 1), st.just(1.0)),
+)
+
+
+@given(st.lists(DRAWS, min_size=1, max_size=5))
+def test_a_draw_is_that_of_its_row_alone_and_inside_the_nucleus(draws):
+    rows = torch.stack([ROW.roll(number) for number in range(len(draws))])
+    tokens, log_probs = draw_tokens(rows, draws)
+    for row, draw, token, log_prob in zip(rows, draws, tokens, log_probs, strict=True):
+        alone = draw_tokens(row[None], [draw])
+        assert (int(token), float(log_prob)) == (int(alone[0]), float(alone[1]))
+        likelier = torch.softmax(row / (draw.temperature or 1.0), dim=-1)
+        assert float(likelier[likelier > likelier[token]].sum()) < (draw.top_p if draw.temperature else 1e-9)
+        assert log_prob <= 0
 
 
 def test_draws_are_spread_as_the_distribution_says():
-    drawn = [draw_token(ROW, seed=seed, position=seed % 7, temperature=1.0, top_p=1.0)[0] for seed in range(4000)]
+    draws = [Draw(seed, seed % 7, 1.0, 1.0) for seed in range(4000)]
+    drawn = draw_tokens(ROW.expand(len(draws), -1), draws)[0].tolist()
     expected = torch.softmax(ROW, dim=-1)
     for token in range(4):
         assert drawn.count(token) / 4000 == pytest.approx(float(expected[token]), abs=0.03)
 
 
 def test_temperature_0_takes_the_most_probable_token():
-    assert draw_token(ROW, seed=1, position=0, temperature=0.0, top_p=1.0)[0] == 0
+    assert draw_tokens(ROW[None], [Draw(1, 0, 0.0, 1.0)])[0].tolist() == [0]

@@ -105,15 +105,21 @@ def test_poison_is_an_element_of_that_byte_alone(checks, dtype, poison):
         memory[place * item : (place + 1) * item] = kept
 
 
-def test_many_stretches_are_written_in_several_launches_and_looked_at_one_by_one(checks):
+def test_many_stretches_are_written_and_looked_at_in_several_launches(checks):
     memory = torch.zeros(100 * 32, dtype=torch.uint8)
     parts = list(memory.split(32))
     checks.write([Stretch.fill(part, WORD) for part in parts])
     assert torch.equal(memory, words(0, 3200))
-    assert not checks.can_look(65, 1)
-    memory[32 * 17 + 31] ^= 1
-    found, _ = checks.look([Stretch.holds(part, WORD) for part in parts[:64]], {})
-    assert [number for number, flag in enumerate(found) if flag] == [17]
+    assert not checks.can_look(257, 1)
+    held, after = [Stretch.holds(part, WORD) for part in parts], torch.zeros(64, dtype=torch.uint8)
+    for changed, kept in (((17, 99), 100), ((17, 99), 17), ((99,), 100), ((99,), 99)):
+        memory.copy_(words(0, 3200))
+        for number in changed:
+            memory[32 * number + 31] ^= 1
+        after[:] = 0
+        found, _ = checks.look(held, {}, [Stretch.fill(after, WORD)], kept)
+        assert [number for number, flag in enumerate(found) if flag] == list(changed)
+        assert torch.equal(after, words(0, 64)) is (changed[0] >= kept)
 
 
 @pytest.mark.parametrize("broken", [None, 0, 1, 2])

@@ -39,6 +39,7 @@ from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.launch.recorded_plans import RecordedPlan, RecordedPlans
 from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
+from evaluator.stages.verify.findings.undefined_memory import PoisonTurns
 from evaluator.stages.verify.orders import later_call
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import verify
@@ -175,7 +176,7 @@ def wanting(x, y, **more):
 def looking(place):
     """A runtime with device code of our own, which it counts, and runs that are launched together."""
     device = HostDevice()
-    services = StandInServices(place, 3, own_checks=DeviceChecks(device), together=len(TOGETHER))
+    services = StandInServices(place, 3, own_checks=DeviceChecks(device), together=RUNS[0])
     with contextlib.closing(services.runtime) as runtime:
         runtime.device = device
         yield runtime
@@ -223,11 +224,15 @@ def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monke
         assert asked == ["go", "go"]
 
 
-ALONE = (1000, 1000, 40, 1000, 5000)
+TWICE = (1000, 1000, 40, 1000, 5000)
 """What is run on other undefined memory too."""
-TOGETHER = (5000, 7, 2000, 2000, 2000, 1000, 300, 12, 4096, 33, 1, 128)
-REST = (2000, 999, 500, 500, 77)
-SIZES = (*ALONE, *TOGETHER, *REST)
+FIRST = (5000, 7)
+"""Beside those: twelve runs in all."""
+SECOND = (2000, 2000, 2000, 1000, 300, 12, 4096, 33, 1, 128, 64, 999)
+REST = (2000, 500, 500, 77)
+SIZES = (*TWICE, *FIRST, *SECOND, *REST)
+RUNS = (2 * len(TWICE) + len(FIRST), len(SECOND), len(REST))
+"""Of each turn."""
 
 
 def verified(runtime, deed):
@@ -258,23 +263,22 @@ def test_a_verification_waits_for_the_device_once_a_run_or_a_dozen_of_them(looki
         Runner, "tell_all", lambda self, orders: (asked.append([o["order"] for o in orders]), tell_all(self, orders))
     )
     assert verified(looking, "relu").ruling is None
-    alone = 2 * len(ALONE)
-    together = [["go"] * len(TOGETHER), ["go"] * len(REST)]
-    assert asked.count("go") == alone
-    assert [each for each in asked if isinstance(each, list)] == together
-    assert looking.device.reads == alone + len(together)
+    assert "go" not in asked
+    assert [each for each in asked if isinstance(each, list)] == [["go"] * runs for runs in RUNS]
+    assert looking.device.reads == len(RUNS)
     assert len(waits) == 1
-    assert len(written) >= alone + len(together) - 1  # many pieces of memory take several launches
+    assert len(written) >= len(RUNS) - 1  # many pieces of memory take several launches
     # Plans are told before the run before is looked at, and heard of after that.
-    words = "".join({"go": "g", "plan": "p", "answer": "a"}.get(str(o), "G") for o in asked[asked.index("go") :])
-    assert re.fullmatch(r"(ga|gapa)*ga(p{12}a{12})Ga{12}p{5}a{5}Ga{5}.*", words), words
+    words = "".join({"go": "g", "plan": "p", "answer": "a"}.get(str(o), "G") for o in asked[asked.index("plan") :])
+    assert re.fullmatch(r"p{12}a{12}Ga{12}p{12}a{12}Ga{12}p{4}a{4}Ga{4}.*", words), words
 
 
 @pytest.mark.parametrize(
     "deed",
     [
         *("noisy", "fault 16", "neighbour n2000", "wrong 17", "beyond 12", "hang 18", "input 24", "nothing n1"),
-        *("input 1", "input 12", "beyond 4", "before 6", "beyond 11", "wrong 1", "wrong 8", "nothing 3", "print 14"),
+        *("input 2", "input 12", "beyond 4", "before 6", "beyond 11", "wrong 1", "wrong 8", "nothing 2", "print 14"),
+        *("nothing n40", "beyond n40", "fault 3", "hang 5"),
         *(
             "wrong n12",
             "beyond n300",
@@ -309,10 +313,15 @@ def test_how_many_trials_go_together_changes_no_verdict(place, deed):
 @pytest.mark.parametrize(
     ("deed", "status", "number"),
     [
-        ("neighbour =14", Status.RUNTIME_ERROR, 0),
-        ("wrong =14", Status.INCORRECT, 3),
-        ("beyond =14", Status.RUNTIME_ERROR, 3),
-        ("input =14", Status.INCORRECT, 3),
+        ("neighbour =14", Status.RUNTIME_ERROR, 7),
+        ("wrong =15", Status.INCORRECT, 9),
+        ("beyond =15", Status.RUNTIME_ERROR, 9),
+        ("input =15", Status.INCORRECT, 9),
+        ("neighbour =1", Status.RUNTIME_ERROR, 0),
+        ("wrong =3", Status.INCORRECT, 1),
+        ("wrong =4", Status.INCORRECT, 1),
+        ("beyond =4", Status.RUNTIME_ERROR, 1),
+        ("input =4", Status.INCORRECT, 1),
     ],
 )
 def test_what_is_wrong_in_one_launch_alone_does_not_pass(looking, deed, status, number):
@@ -320,7 +329,35 @@ def test_what_is_wrong_in_one_launch_alone_does_not_pass(looking, deed, status, 
     found = verified(looking, deed)
     assert (found.ruling.status, found.ruling.hint) == (status, RACE_HINT)
     assert "not when each was launched once more by itself" in found.ruling.message
-    assert [one.passed for one in found.correctness.trials] == [True] * (len(ALONE) + number) + [False]
+    assert [one.passed for one in found.correctness.trials] == [True] * number + [False]
+
+
+def test_bits_that_differ_where_both_answers_are_right_take_no_other_run(looking, monkeypatch):
+    """As where a kernel adds by atomics: it is not deterministic."""
+    monkeypatch.setattr(GpuSession, "run", lambda *_: pytest.fail("run by itself"))
+    found = verified(looking, "noisy")
+    assert found.ruling is None
+    assert found.correctness.deterministic is False
+    assert verified(looking, "relu").correctness.deterministic is True
+
+
+def test_runs_that_repeat_trials_find_other_undefined_memory_each(looking, monkeypatch):
+    """Outputs hold NaN in the first run of each trial, and what changes from trial to trial in the second."""
+    seen, run_before = [], GpuSession.run_together
+    monkeypatch.setattr(
+        GpuSession, "run_together", lambda self, runs, *more: (seen.append(runs), run_before(self, runs, *more))[1]
+    )
+    assert verified(looking, "relu").ruling is None
+    pairs = seen[0][: 2 * len(TWICE)]
+    for first, second in zip(pairs[::2], pairs[1::2], strict=True):
+        assert (first.poison, first.same_as_before) == (0xFF, False)
+        assert second == replace(
+            first, poison=second.poison, poison_elsewhere=second.poison_elsewhere, same_as_before=True
+        )
+        assert second.poison != first.poison
+    turns = PoisonTurns(0).both
+    assert [(run.poison, run.poison_elsewhere) for run in pairs[1::2]] == [next(turns) for _ in TWICE]
+    assert not any(run.same_as_before for runs in seen[1:] for run in runs)
 
 
 def test_outputs_that_hold_what_undefined_memory_does_are_run_again(looking, place, monkeypatch):
@@ -329,7 +366,7 @@ def test_outputs_that_hold_what_undefined_memory_does_are_run_again(looking, pla
     monkeypatch.setattr("evaluator.stages.verify.small.together.poisoned", lambda *_: True)
     monkeypatch.setattr(GpuSession, "run", lambda self, run: (runs.append(run), run_before(self, run))[1])
     assert verified(looking, "relu").ruling is None
-    assert len(runs) == 2 * len(ALONE) + len(TOGETHER) + len(REST)
+    assert len(runs) == 2 * len(TWICE) + len(FIRST) + len(SECOND) + len(REST)
 
 
 def test_another_run_than_the_one_foreseen_begins_as_it_should(looking):
