@@ -9,6 +9,17 @@ TrainerError
 └── CheckpointError     a checkpoint cannot be written, or read back
 """
 
+import re
+from typing import Final
+
+_NO_MEMORY: Final = re.compile(
+    r"CUDA(?: error)?: out of memory|CUDA out of memory|OutOfMemoryError|ALLOC_FAILED|DefaultCPUAllocator"
+    r"|[Cc]annot allocate memory"
+)
+"""What torch, cuBLAS, cuDNN and the kernel say where memory is used up. "OOM" and "memory usage" are not in it: Ray
+names them as a possible reason of any process that died.
+"""
+
 
 class TrainerError(Exception):
     """Something on the trainer's side failed: what and where, and in `remedy` what to do about it."""
@@ -45,3 +56,8 @@ class CheckpointError(TrainerError):
 
 class ContextFullError(TrainerError):
     """What would be asked next leaves a policy no room to answer. It ends a conversation, and is no fault."""
+
+
+def is_out_of_memory(text: str) -> bool:
+    """Whether the text of an error says that memory, of a GPU or of the host, was used up."""
+    return _NO_MEMORY.search(text) is not None

@@ -29,10 +29,10 @@ from trainer.evaluation.answers import ANSWERS, PLAN, Answers
 from trainer.evaluation.first_passes import first_passes_of
 from trainer.evaluation.measures import ClusteredBy, named
 from trainer.evaluation.model_card import model_card
-from trainer.evaluation.page import figure_text, p_value, write_page
+from trainer.evaluation.page import figure_text, measured_names, p_value, write_page
 from trainer.evaluation.playing import PlayPlan, play_system
 from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
-from trainer.evaluation.summary import crossed, played_of, report_of, silent
+from trainer.evaluation.summary import crossed, naive_kernels, played_of, report_of, silent, was_timed
 from trainer.evaluation.systems import System
 from trainer.evaluation.task_sets import SetName, task_sets
 from trainer.evaluator.oracle import EvaluatorOracle, oracle_settings
@@ -148,8 +148,11 @@ async def _evaluated(
             await play_system(system, tasks, answers, oracle, settings, plan, tell)
         for system in crosses:
             await play_system(system, tasks, answers, oracle, settings, replace(plan, samples=1), tell)
-    ids = [task.id for task in tasks]
-    played = [played_of(system, answers, ids, plan.samples) for system in systems]
+        ids = [task.id for task in tasks]
+        played = [played_of(system, answers, ids, plan.samples) for system in systems]
+        naive = naive_kernels(settings.flow) if was_timed(played) else None
+        if naive is not None:
+            await play_system(naive, tasks, answers, oracle, settings, replace(plan, samples=1), tell)
     for each in played:
         kept = [one.conversation for one in each.answers if one.conversation is not None]
         lines = [transcript(one, credit_settings(config.flow)) for one in kept]
@@ -166,6 +169,7 @@ async def _evaluated(
         seed=plan.seed,
         crosses=[played_of(system, answers, ids, 1) for system in crosses],
         first_passes=first_passes,
+        naive=None if naive is None else played_of(naive, answers, ids, 1),
     )
 
 
@@ -259,12 +263,14 @@ def _print(report: EvaluationReport, out: Path) -> None:
     table.add_column("")
     for one in report.systems:
         table.add_column(one.name, justify="right", overflow="fold")
-    names = dict.fromkeys(name for one in report.systems for name in one.figures)
+    names, unmeasured = measured_names(report, None)
     for name in names:
         if name.startswith(_IN_THE_TERMINAL):
             cells = [_cell(name, one.figures.get(name)) for one in report.systems]
             table.add_row(named(name)[0], *cells)
     Console().print(table)
+    for reason, headings in unmeasured.items():
+        click.echo(f"Not measured here ({reason}): {', '.join(headings)}.")
     for comparison in report.comparisons:
         if comparison.set is None or len(report.sets) == 1:
             test = comparison.mcnemar

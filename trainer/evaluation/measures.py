@@ -27,9 +27,12 @@ from trainer.evaluation.task_sets import SetName
 from trainer.reporting.metrics import compiled, regressed
 
 NAIVE: Final = "naive"
+NAIVE_TIMED: Final = "naive_timed"
+"""The plainest right kernel that is known of a problem, where a GPU timed it for the same task."""
 THRESHOLDS: Final = (1.0, 1.2, 2.0)
 """The p of fast_p."""
-NOT_TIMED: Final = "not measured here: no GPU timed a kernel"
+NOT_HERE: Final = "not measured here: "
+NOT_TIMED: Final = f"{NOT_HERE}no GPU timed a kernel"
 ClusteredBy = Literal["task", "problem"]
 Unit = Literal["share", "times", "number"]
 
@@ -93,7 +96,8 @@ class AnswerOutcome:
     ended: EndReason | None
     reward: float | None
     speedups: Mapping[str, float]
-    """Of the best right kernel over each baseline that is known, `NAIVE` among them, which is an estimate."""
+    """Of the best right kernel over each baseline that is known, `NAIVE` among them, which is an estimate, and
+    `NAIVE_TIMED`, which is none."""
     sol_score: float | None
 
 
@@ -122,8 +126,8 @@ def named(name: str) -> tuple[str, str, Unit]:
 
 
 def _over(baseline: str) -> str:
-    if baseline == NAIVE:
-        return "the naive kernel (estimated)"
+    if baseline in (NAIVE, NAIVE_TIMED):
+        return f"the naive kernel ({'estimated' if baseline == NAIVE else 'timed'})"
     word = next((word for name, word in BASELINE_WORDS.items() if name == baseline), str(baseline))
     return word if word.startswith("torch") else f"PyTorch {word}"
 
@@ -201,6 +205,8 @@ class MeasureSettings:
     """Problems of which a GPU judged a kernel of any system: only there is one that is not right also not fast."""
     baselines: tuple[BaselineName, ...] = ()
     """Those beside eager that any verdict of the evaluation has."""
+    naive_timed: bool = False
+    """Whether a GPU timed naive kernels beside."""
     seed: int = 0
 
 
@@ -218,7 +224,8 @@ def figures_of(outcomes: Sequence[AnswerOutcome], settings: MeasureSettings) -> 
     for baseline in ("eager", *settings.baselines):
         for p in THRESHOLDS:
             found[f"fast_{p:g}/{baseline}"] = summed.fast(p, baseline)
-    for other in (NAIVE, "eager", *dict.fromkeys(("compile", *settings.baselines))):
+    naive = (NAIVE, NAIVE_TIMED) if settings.naive_timed else (NAIVE,)
+    for other in (*naive, "eager", *dict.fromkeys(("compile", *settings.baselines))):
         found[f"speedup/{other}"] = summed.speedup(other)
     return found | {
         "sol_score": summed.mean(
@@ -280,7 +287,7 @@ class _Summed:
             return Figure(value=None, why_not=NOT_TIMED)
         known = [one for one in there if not one.passed or baseline in one.speedups]
         if not known:
-            return Figure(value=None, why_not="not measured here: no right kernel was timed beside this baseline")
+            return Figure(value=None, why_not=f"{NOT_HERE}no right kernel was timed beside this baseline")
         timed = _Summed(known, self.settings)
         return timed.share(lambda one: (one.passed and one.speedups[baseline] > p, 1))
 
@@ -288,9 +295,9 @@ class _Summed:
         of_tasks = speedups_of_tasks(self.outcomes, baseline)
         if not of_tasks:
             right = any(one.passed for one in self.outcomes)
-            not_known = NOT_TIMED if baseline != NAIVE else "not measured here: no estimate"
+            not_known = NOT_TIMED if baseline != NAIVE else f"{NOT_HERE}no estimate"
             if self.settings.timed_problems and baseline != NAIVE:
-                not_known = "not measured here: no verdict has this baseline"
+                not_known = f"{NOT_HERE}no verdict has this baseline"
             return Figure(value=None, why_not=not_known if right else "no kernel is right")
         values = list(of_tasks.values())
         if self.settings.clustered_by == "problem":

@@ -7,10 +7,10 @@ from typing import Final, Literal
 from jinja2 import Environment
 from markupsafe import Markup
 
-from trainer.evaluation.measures import named
-from trainer.evaluation.pictures import Curve, Dot, Square, curves, dots, squares
+from trainer.evaluation.measures import NOT_HERE, named
+from trainer.evaluation.pictures import DOT_ROOM, NAME_ROOM, Curve, Dot, Square, curves, cut, dots, squares
 from trainer.evaluation.report import EvaluationReport, Figure, PairedFigure, ProblemResult
-from trainer.evaluation.task_sets import MEANINGS
+from trainer.evaluation.task_sets import MEANINGS, SetName
 from trainer.reporting.environment import page_environment
 
 MOST_PROBLEMS: Final = 60
@@ -21,8 +21,7 @@ NOT_ASKED: Final = "not asked"
 def write_page(report: EvaluationReport, path: Path) -> None:
     """Write the page of a report. Raises OSError."""
     page = _environment().get_template("evaluation.html.j2")
-    names = dict.fromkeys(name for one in report.systems for name in one.figures)
-    path.write_text(page.render(report=report, names=list(names), pictures=pictures_of(report)), encoding="utf-8")
+    path.write_text(page.render(report=report, pictures=pictures_of(report)), encoding="utf-8")
 
 
 def written_value(name: str, value: float) -> str:
@@ -45,6 +44,24 @@ def figure_text(name: str, figure: Figure | None) -> str:
     return f"{written_value(name, figure.value)} ({low} to {high})"
 
 
+def measured_names(report: EvaluationReport, of: SetName | None) -> tuple[list[str], dict[str, list[str]]]:
+    """The figures that any system has a value of, over a set or over all tasks, and the headings of those that
+    nothing measured, by the reason. A figure that is unknown for another reason, as that no kernel is right, is
+    among the former.
+    """
+    shown: list[str] = []
+    unmeasured: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for one in report.systems for name in one.figures):
+        figures = [(one.figures if of is None else one.sets.get(of, {})).get(name) for one in report.systems]
+        reasons = [str(figure.why_not) for figure in figures if figure is not None and figure.value is None]
+        not_here = [reason for reason in reasons if reason.startswith(NOT_HERE)]
+        if not_here and not any(figure is not None and figure.value is not None for figure in figures):
+            unmeasured.setdefault(not_here[0].removeprefix(NOT_HERE), []).append(named(name)[0])
+        else:
+            shown.append(name)
+    return shown, unmeasured
+
+
 def p_value(p: float) -> str:
     """`0.031`, or `< 0.0001`."""
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
@@ -56,7 +73,9 @@ def written_change(figure: PairedFigure, end: Literal["value", "low", "high"] = 
     unit = named(figure.name)[2]
     if unit == "times":
         return f"{value:.2f}x"
-    return f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
+    text = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
+    # Nothing has no sign.
+    return text[1:] if float(text) == 0 else text
 
 
 def is_sure(figure: PairedFigure) -> bool:
@@ -81,7 +100,7 @@ def pictures_of(report: EvaluationReport) -> list[tuple[str, Markup, str]]:
     found += _curves(report)
     differences = [
         Dot(
-            f"{one.second} - {one.first}",
+            _difference_name(one.second, one.first),
             figure.difference.value,
             figure.difference.low,
             figure.difference.high,
@@ -100,6 +119,20 @@ def pictures_of(report: EvaluationReport) -> list[tuple[str, Markup, str]]:
     if report.cross_play:
         found.append(_pairs(report))
     return found
+
+
+def _difference_name(second: str, first: str) -> str:
+    """Both names, each shortened where they have no room beside a row of dots."""
+    room = DOT_ROOM - len(" - ")
+    if len(second) + len(first) > room:
+        shorter = min(len(second), len(first), room // 2)
+        longer = room - shorter
+        second, first = (
+            (cut(second, longer), cut(first, shorter))
+            if len(second) > len(first)
+            else (cut(second, shorter), cut(first, longer))
+        )
+    return f"{second} - {first}"
 
 
 def _curves(report: EvaluationReport) -> list[tuple[str, Markup, str]]:
@@ -134,7 +167,10 @@ def _problems(report: EvaluationReport) -> tuple[str, Markup, str]:
     keys = list(dict.fromkeys(key for each in by_system for key in each))
     several = len(report.sets) > 1
     rows = [
-        (f"{problem} ({name[0]})" if several else problem, [_square(each.get((name, problem))) for each in by_system])
+        (
+            f"{cut(problem, NAME_ROOM - 4)} ({name[0]})" if several else problem,
+            [_square(each.get((name, problem))) for each in by_system],
+        )
         for name, problem in keys[:MOST_PROBLEMS]
     ]
     caption = "share of conversations with a right kernel"
@@ -180,6 +216,7 @@ def _environment() -> Environment:
     made = page_environment("trainer.evaluation", "transcripts.css", "evaluation.css")
     made.globals.update(
         named=named,
+        measured_names=measured_names,
         value=written_value,
         change=written_change,
         sure=is_sure,

@@ -15,6 +15,10 @@ from trainer.reporting.environment import page_environment
 
 WIDTH: Final = 304
 """Of a picture, in its own units: what a page leaves of a phone's screen of 360, so text is as large as drawn."""
+NAME_ROOM: Final = 17
+"""Characters of a row's name that there is room for beside a table of squares."""
+DOT_ROOM: Final = 15
+"""Likewise beside a row of dots, whose names are larger."""
 SERIES: Final = 6
 """Colours of series; what comes after them begins anew, with another mark."""
 
@@ -115,8 +119,10 @@ def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 def _drawn(chart: str, words: str, **values: object) -> Markup:
     made = page_environment("trainer.evaluation")
-    made.filters.update(tenth=_tenth, cut=_cut)
-    return Markup(made.get_template(f"{chart}.svg.j2").render(values, words=words, width=WIDTH, colours=SERIES))
+    made.filters.update(tenth=_tenth, cut=cut)
+    rooms = {"dot_room": DOT_ROOM, "name_room": NAME_ROOM}
+    values |= {"words": words, "width": WIDTH, "colours": SERIES, **rooms}
+    return Markup(made.get_template(f"{chart}.svg.j2").render(values))
 
 
 def _tenth(number: float) -> Markup:
@@ -124,5 +130,6 @@ def _tenth(number: float) -> Markup:
     return Markup(f"{number:.1f}".removesuffix(".0"))
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
+    """A text in the room of so many characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

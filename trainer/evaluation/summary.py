@@ -1,18 +1,19 @@
 """From kept answers to the report: every system, every comparison, and what a reader should know of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations, product
 from typing import Final
 
 from common.contract import Verdict
 from common.contract.timing import BASELINE_WORDS
-from trainer.conversation.conversation import AgentName, Conversation
+from trainer.conversation.conversation import AgentName, Conversation, Flow
 from trainer.errors import OracleError
 from trainer.evaluation.answers import Answer, Answers
 from trainer.evaluation.comparison import adjusted, compared
 from trainer.evaluation.measures import (
+    NAIVE_TIMED,
     AnswerOutcome,
     ClusteredBy,
     MeasureSettings,
@@ -30,12 +31,14 @@ from trainer.evaluation.report import (
     SystemComparison,
     SystemResult,
 )
-from trainer.evaluation.systems import System
+from trainer.evaluation.systems import System, TemplateSettings
 from trainer.evaluation.task_sets import SetName, TaskSet
 from trainer.policies.crossplay import pairing_of, specialisation
 
 FEW_TASKS: Final = 20
 """Fewer tasks, and an interval by resampling them is a rough one."""
+_NAIVE: Final = "naive..kernels"
+"""The name of the script that `naive_kernels` gives, beside those of systems."""
 _BETWEEN: Final = "..with.."
 """Between the names of two systems in the name of the pair that plays one's Generator with the other's Optimizer."""
 
@@ -46,11 +49,31 @@ class SystemAnswers:
 
     system: System
     answers: tuple[Answer, ...]
+    naive: Mapping[str, float] = field(default_factory=dict)
+    """How many times as fast as PyTorch eager the naive kernel is, by task, where a GPU timed it."""
 
     def outcomes(self, tasks: frozenset[str] | None = None) -> list[AnswerOutcome]:
         """Of those that can be judged, about these tasks or all."""
         asked = (one for one in self.answers if tasks is None or one.task in tasks)
-        return [found for one in asked if (found := judged_outcome(one)) is not None]
+        return [self._over_naive(found) for one in asked if (found := judged_outcome(one)) is not None]
+
+    def _over_naive(self, outcome: AnswerOutcome) -> AnswerOutcome:
+        naive, speedup = self.naive.get(outcome.task), outcome.speedups.get("eager")
+        if naive is None or speedup is None:
+            return outcome
+        # Both were timed in turns with the same baseline, so what the GPU's clock did in between is in neither.
+        return replace(outcome, speedups={**outcome.speedups, NAIVE_TIMED: speedup / naive})
+
+
+def naive_kernels(flow: Flow) -> System:
+    """A script that writes the plainest right kernel of each task once, for what others are compared with."""
+    plain = TemplateSettings(style="plain")
+    return System(_NAIVE, "naive kernels", replace(flow, max_turns=1, single_agent=True), templates=plain)
+
+
+def was_timed(played: Sequence[SystemAnswers]) -> bool:
+    """Whether a GPU timed any kernel."""
+    return any(v.timing is not None for each in played for v in _verdicts(_talks(each.answers)))
 
 
 def crossed(systems: Sequence[System]) -> tuple[System, ...]:
@@ -96,10 +119,17 @@ def report_of(
     seed: int = 0,
     crosses: Sequence[SystemAnswers] = (),
     first_passes: Sequence[FirstPasses] = (),
+    naive: SystemAnswers | None = None,
 ) -> EvaluationReport:
-    """Everything that these answers say. `crosses`: what `crossed` systems answered, with one conversation a task."""
+    """Everything that these answers say. `crosses`: what `crossed` systems answered, with one conversation a task;
+    `naive`: what `naive_kernels` did, where a GPU times.
+    """
     conversations = [talk for each in (*played, *crosses) for talk in _talks(each.answers)]
     measured = _measure_settings(conversations, samples, ks, clustered_by, seed)
+    if naive is not None:
+        times = {one.task: one.speedups["eager"] for one in naive.outcomes() if "eager" in one.speedups}
+        played = [replace(each, naive=times) for each in played]
+        measured = replace(measured, naive_timed=bool(times))
     places = {task.id: one.name for one in sets for task in one.tasks}
     results = tuple(_result(each, sets, measured, samples * len(places)) for each in played)
     report = EvaluationReport(

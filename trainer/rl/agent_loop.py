@@ -19,6 +19,7 @@ import ray
 import torch
 import transfer_queue
 from omegaconf import DictConfig
+from ray.exceptions import RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 from verl.trainer.ppo.v1 import AgentLoopWorkerTQ
@@ -32,6 +33,7 @@ from trainer.data.tasks import Task
 from trainer.errors import ConfigurationError, ContextFullError, OracleError, OracleLostError, TrainerError
 from trainer.evaluator import oracle
 from trainer.policies.local_policy import model_tester
+from trainer.rl.ray_session import process_lost
 from trainer.rl.sequences import TokenSequence, credited, sequence_of
 from trainer.rl.settings import LOOP
 
@@ -224,6 +226,24 @@ def sequences(conversation: Conversation, config: TrainingConfig) -> tuple[Token
     return tuple(sequence for sequence in found if sequence is not None)
 
 
+def failed_result(seat: AgentSlot, error: Exception) -> ConversationResult:
+    """What came of a conversation that ended in an exception. verl swallows what an agent loop raises; here it is
+    counted, and shown with the counts.
+    """
+    if isinstance(error, RayTaskError) and isinstance(error.cause, TrainerError | RayActorError):
+        # What a server raised. Of Ray's the text is the whole stack.
+        error = error.cause
+    if isinstance(error, RayActorError):
+        error = process_lost(error)
+    if isinstance(error, OracleError):
+        return ConversationResult(
+            seat, left_out=str(error), fatal=error if isinstance(error, OracleLostError) else None
+        )
+    if isinstance(error, TrainerError):
+        return ConversationResult(seat, failure=str(error), fatal=error)
+    return ConversationResult(seat, failure="".join(traceback.format_exception(error, limit=-6)))
+
+
 _Worker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
 
@@ -268,15 +288,8 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         try:
             async with self._room:
                 done = await self._run_agent_loop({}, trajectory, agent_name=LOOP, trace=False, seat=seat)
-        except OracleLostError as lost:
-            return ConversationResult(seat, left_out=str(lost), fatal=lost)
-        except OracleError as fault:
-            return ConversationResult(seat, left_out=str(fault))
-        except TrainerError as error:
-            return ConversationResult(seat, failure=str(error), fatal=error)
-        except Exception:
-            # verl swallows what an agent loop raises; here it is counted, and shown with the counts.
-            return ConversationResult(seat, failure=traceback.format_exc(limit=-6))
+        except Exception as error:
+            return failed_result(seat, error)
         conversation, keys = done
         return ConversationResult(seat, conversation, keys)
 

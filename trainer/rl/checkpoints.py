@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from common.file_replacement import replace_file
 from trainer.config.schema import AgentRole
-from trainer.errors import CheckpointError, TrainerError
+from trainer.errors import CheckpointError, TrainerError, is_out_of_memory
 from trainer.rl.curriculum import Curriculum
 
 FORM: Final = 1
@@ -169,7 +169,7 @@ def loading_checkpoint(found: Checkpoint | None) -> Iterator[None]:
         yield
     except Exception as error:
         said = str(error).strip()
-        if found is None or "load_checkpoint" not in said or "out of memory" in said.lower():
+        if found is None or "load_checkpoint" not in said or is_out_of_memory(said):
             raise
         raise CheckpointError(
             f"The checkpoint in {found.folder} cannot be loaded: {said.splitlines()[-1][-600:]}",

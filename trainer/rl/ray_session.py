@@ -4,19 +4,13 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError
 
 from trainer.config.schema import TrainingConfig
-from trainer.errors import ConfigurationError, TrainerError
+from trainer.errors import ConfigurationError, TrainerError, is_out_of_memory
 from trainer.rl.processes import ray_settings
-
-_SHORT: Final = ("CUDA out of memory", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError")
-"""What torch says where a GPU's memory is used up. Ray says of any process that died that memory may be the reason;
-where Ray itself ended it for that, the error has a class of its own.
-"""
 
 
 class ProcessLostError(TrainerError):
@@ -63,14 +57,25 @@ def failures_told() -> Iterator[None]:
     try:
         yield
     except RayError as error:
-        text = str(error).strip()
-        if isinstance(error, OutOfMemoryError) or any(word in text for word in _SHORT):
-            raise ProcessLostError(
-                f"A process of the run failed for want of memory: {text[-3000:]}",
-                "Lower algorithm.micro_batch_size, rollout.sequence_tokens or rollout.memory_share, or set "
-                "model.offload; the run goes on from its last checkpoint.",
-            ) from error
-        raise ProcessLostError(
-            f"A process of the run failed: {text[-3000:]}",
-            "The run goes on from its last checkpoint; verl.log in its folder may say more.",
-        ) from error
+        raise process_lost(error) from error
+
+
+def process_lost(error: RayError) -> ProcessLostError:
+    """What Ray says of a process that failed or died, with what to do."""
+    text = str(error).strip()
+    if isinstance(error, OutOfMemoryError) or is_out_of_memory(text):
+        return ProcessLostError(
+            f"A process of the run failed for want of memory: {text[-3000:]}",
+            "Lower algorithm.micro_batch_size, rollout.sequence_tokens or rollout.memory_share, or set "
+            "model.offload; the run goes on from its last checkpoint.",
+        )
+    if isinstance(error, RayActorError):
+        return ProcessLostError(
+            f"A process of the run died: {text[-3000:]}",
+            "The same command goes on from the last checkpoint. `dmesg` says whether the kernel ended the process "
+            "for want of memory; verl.log in the run's folder may say more.",
+        )
+    return ProcessLostError(
+        f"A process of the run failed: {text[-3000:]}",
+        "The run goes on from its last checkpoint; verl.log in its folder may say more.",
+    )

@@ -12,6 +12,7 @@ request is therefore alone in its batch.
 import asyncio
 import itertools
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,7 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
-from trainer.errors import PolicyError
+from trainer.errors import PolicyError, is_out_of_memory
 
 BLOCK_TOKENS = 32
 """Tokens in a block of the cache."""
@@ -150,7 +151,11 @@ class Generator:
 
         manager._create_batch_processor = seeded
         manager._has_new_requests.wait = _impatient(manager._has_new_requests.wait)
-        manager.start()
+        # A thread is a daemon where that which starts it is one. A process that Ray asks to end waits for all others,
+        # and nothing would ever stop the loop: it, and the GPU's memory that it holds, would outlive the run.
+        starting = threading.Thread(target=manager.start, daemon=True)
+        starting.start()
+        starting.join()
         self._manager = manager
 
     def stop(self) -> None:
@@ -192,10 +197,11 @@ class Generator:
                 running = self._manager.is_running()
                 await asyncio.wait({done}, timeout=WATCH_S)
             if not done.done():
-                raise PolicyError(f"transformers generates no more: {self._manager.fatal_error or 'it was stopped'}")
+                said = self._manager.fatal_error or "it was stopped"
+                raise PolicyError(f"transformers generates no more: {said}", _remedy(str(said)))
         result = done.result()
         if result.error is not None:
-            raise PolicyError(f"transformers could not generate: {result.error}")
+            raise PolicyError(f"transformers could not generate: {result.error}", _remedy(str(result.error)))
         tokens = list(result.generated_tokens)
         return tokens, list(result.logprobs), not tokens or tokens[-1] not in self._eos
 
@@ -214,6 +220,13 @@ class Generator:
         missing = sorted(name for name, value in own.items() if name not in seen and value.data_ptr() not in pointers)
         if missing:
             raise PolicyError(f"No new weights came for {', '.join(missing[:3])} ({len(missing)} in all).")
+
+
+def _remedy(said: str) -> str | None:
+    if not is_out_of_memory(said):
+        return None
+    # The cache has room for `concurrency` whole sequences, and is made when the first request comes.
+    return "Lower rollout.concurrency or rollout.sequence_tokens; the run goes on from its last checkpoint."
 
 
 def _settle(done: asyncio.Future[Any], result: Any) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from trainer.cli import evaluation
 from trainer.cli.main import main
 from trainer.config.reading import as_yaml, load_config
 from trainer.conversation.rewards import CreditSettings
@@ -54,7 +55,7 @@ def run_with(folder, steps, *changes):
     return folder
 
 
-def test_scripts_are_played_measured_and_compared(tmp_path, service):
+def test_scripts_are_played_measured_and_compared(tmp_path, service, monkeypatch):
     out = tmp_path / "out"
     command = (
         *("--config", "cpu-demo", "--evaluator", service.url, "--out", out, "--samples", 2, "--tasks", 4),
@@ -78,12 +79,18 @@ def test_scripts_are_played_measured_and_compared(tmp_path, service):
     assert (first.first, first.second, first.set, first.tasks) == ("right", "wrong", None, 8)
     assert first.mcnemar.only_second == 0
     assert first.mcnemar.only_first > 0
-    assert "not measured here" in done.output
+    assert "Not measured here (no GPU timed a kernel): fast_1 over PyTorch eager, " in done.output
     assert "cards" not in {path.name for path in out.iterdir() if path.is_dir() and any(path.iterdir())}
     assert (out / "report.html").is_file()
     again = asked(*command)
     assert "conversations," not in again.output, "nothing is played twice"
     assert report_in(out).systems == report.systems
+    # As where a GPU times: naive kernels are graded for the same tasks, and are no system of the report.
+    monkeypatch.setattr(evaluation, "was_timed", lambda played: True)
+    beside = asked(*command)
+    assert "naive..kernels: 8 of 8 conversations, 8 with a right kernel." in beside.output
+    assert report_in(out).systems == report.systems
+    monkeypatch.undo()
     pages = CliRunner().invoke(main, ["transcripts", str(out)])
     assert pages.exit_code == 0, pages.output
     other = asked(*command, "--seed", 1)

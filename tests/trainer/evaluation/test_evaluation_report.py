@@ -22,10 +22,10 @@ from trainer.conversation.conversation import Flow
 from trainer.errors import OracleError
 from trainer.evaluation.measures import NOT_TIMED
 from trainer.evaluation.model_card import model_card
-from trainer.evaluation.page import figure_text, pictures_of, write_page
+from trainer.evaluation.page import figure_text, pictures_of, write_page, written_change
 from trainer.evaluation.pictures import Dot, Square, dots, round_ticks, squares
-from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses
-from trainer.evaluation.summary import SystemAnswers, crossed, played_of, report_of, silent
+from trainer.evaluation.report import EvaluationReport, Figure, FirstPasses, PairedFigure
+from trainer.evaluation.summary import SystemAnswers, crossed, naive_kernels, played_of, report_of, silent
 from trainer.evaluation.task_sets import TaskSet
 
 HOSTILE = "</title><script>alert(1)</script><img src=x>\u202e{{ 7*7 }}|`*"
@@ -132,14 +132,12 @@ def test_faults_and_unsupported_kernels_are_counted_apart_and_told(report):
 
 def test_a_page_says_what_was_not_measured_and_never_0(report, tmp_path):
     found = page_of(report, tmp_path)
-    assert "not measured here: no GPU timed a kernel" in found.said
-    rows = re.findall(r"<tr><th>(fast_[^<]*|SOL score).*?</tr>", (tmp_path / "report.html").read_text(), re.DOTALL)
-    assert len(rows) == 3 * 4, "in the table of all, and in that of each set"
-    cells = [
-        re.findall(r"<td class=\"n[^\"]*\">(.*?)</td>", row, re.DOTALL)
-        for row in re.findall(r"<tr><th>(?:fast_|SOL).*?</tr>", (tmp_path / "report.html").read_text(), re.DOTALL)
-    ]
-    assert {cell.strip() for row in cells for cell in row} == {"not measured here: no GPU timed a kernel"}
+    unmeasured = [f"{name} over PyTorch eager" for name in ("fast_1", "fast_1.2", "fast_2", "Speedup")]
+    words = (
+        f"({NOT_TIMED.partition(': ')[2]}): {', '.join([*unmeasured, 'Speedup over torch.compile', 'SOL score'])}."
+    )
+    assert found.said.count(f"Not measured here {words}") == 3, "below the table of all, and below that of each set"
+    assert f"<tr><th>{unmeasured[0]}" not in (tmp_path / "report.html").read_text(), "no row of a table"
     for part in (
         "Evaluator's faults",
         "4 of 12 right",
@@ -148,6 +146,63 @@ def test_a_page_says_what_was_not_measured_and_never_0(report, tmp_path):
         "saxpy never",
     ):
         assert part in (tmp_path / "report.html").read_text(), part
+
+
+def test_a_figure_of_which_one_system_alone_was_measured_is_in_the_table(timed_report, tmp_path):
+    found = page_of(timed_report, tmp_path)
+    assert "<tr><th>Speedup over PyTorch eager" in (tmp_path / "report.html").read_text()
+    assert "Not measured here (no verdict has this baseline): Speedup over torch.compile." in found.said
+
+
+def test_what_a_gpu_timed_is_compared_with_naive_kernels_that_it_timed_for_the_same_tasks(tmp_path):
+    asked = [task(number) for number in range(3)]
+    naive = naive_kernels(Flow(3))
+    answers = [answered(asked[0], timed(0.5)), answered(asked[1], timed(0.8)), answered(asked[2], "wrong")]
+    found = reported(
+        {
+            "base": [answered(one, timed(1.0)) for one in asked],
+            "tuned": [answered(one, "wrong", timed(2.0)) for one in asked],
+        },
+        asked,
+        naive=SystemAnswers(naive, tuple(answers)),
+    )
+    base, tuned = (one.figures["speedup/naive_timed"] for one in found.systems)
+    # Twice and 1.25 times as fast; of the third task the naive kernel is not right, and nothing is said.
+    assert (base.value, base.of) == (pytest.approx((2.0 + 1.25) / 2), 2)
+    assert tuned.value == pytest.approx(2 * base.value)
+    assert "Speedup over the naive kernel (timed)" in page_of(found, tmp_path).said
+    assert naive.flow.max_turns == 1
+    assert "speedup/naive_timed" not in reported({"base": answers}, asked).systems[0].figures
+
+
+def test_names_that_are_too_long_are_shortened_and_still_told_apart(report):
+    long = [one.model_copy(update={"second": "all_templates", "first": one.first}) for one in report.comparisons]
+    problems = [
+        one.model_copy(
+            update={
+                "problems": tuple(
+                    each.model_copy(update={"problem": "scalar_multiply_by_two"}) for each in one.problems
+                )
+            }
+        )
+        for one in report.systems
+    ]
+    changed = report.model_copy(update={"comparisons": tuple(long), "systems": tuple(problems)})
+    drawn = {title: str(picture) for title, picture, _ in pictures_of(changed)}
+    assert "all_tem… - base<" in drawn["Differences in pass@1"]
+    assert "scalar_multi… (w)<" in drawn["By problem"]
+    assert "scalar_multi… (f)<" in drawn["By problem"]
+
+
+def test_comparisons_over_one_set_are_folded_and_no_difference_has_no_sign(report, timed_report, tmp_path):
+    tags = [tag for tag, _ in page_of(report, tmp_path).tags]
+    assert (tags.count("details"), tags.count("section")) == (2, 1), "all sets together are open"
+    tags = [tag for tag, _ in page_of(timed_report, tmp_path).tags]
+    assert (tags.count("details"), tags.count("section")) == (0, 1), "there is one set alone"
+    nothing, lost = Figure(value=-1e-9, low=-0.2, high=1e-9), Figure(value=-0.1)
+    same = PairedFigure(name="pass@1", first=0.5, second=0.5, difference=nothing)
+    assert [written_change(same, end) for end in ("low", "value", "high")] == ["-20.0", "0.0", "0.0"]
+    assert written_change(same.model_copy(update={"name": "reward", "difference": lost})) == "-0.100"
 
 
 def test_a_page_shows_what_a_gpu_measured(timed_report, tmp_path):

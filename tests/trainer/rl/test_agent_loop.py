@@ -1,16 +1,20 @@
 """A conversation in verl's agent loop: servers that follow a script, and a Tester that is a model."""
 
 import asyncio
+import pickle
 from types import SimpleNamespace
 
 import pytest
+from ray.exceptions import ActorDiedError, RayTaskError
 from scripted import TASK, Judge, Script, kernel
 
 from trainer.config.reading import load_config
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.extraction import wrapped
+from trainer.errors import OracleError, OracleLostError, PolicyError
 from trainer.policies import models
-from trainer.rl.agent_loop import AgentPool, AgentSlot, ConversationLoop, settings_of
+from trainer.rl.agent_loop import AgentPool, AgentSlot, ConversationLoop, failed_result, settings_of
+from trainer.rl.ray_session import ProcessLostError
 
 SETTINGS = ("agents.optimizer={}", "flow.max_turns=2", "rollout.turn_tokens=400", "rollout.sequence_tokens=9000")
 
@@ -65,6 +69,30 @@ def test_where_there_is_no_kernel_nobody_asks_a_model_what_is_wrong_with_it(toke
 def test_without_such_a_model_the_rules_alone_report(tokenizer):
     _, turns = converse(tokenizer, wrapped(kernel("wrong_a")), None)
     assert all(turn.response is None and turn.report for turn in turns)
+
+
+OWN_FAULT = RuntimeError("a fault of the loop's own")
+NO_MEMORY = PolicyError("transformers could not generate: CUDA out of memory", "Lower rollout.concurrency.")
+
+
+@pytest.mark.parametrize(
+    ("error", "fatal", "said"),
+    [
+        (ActorDiedError(), ProcessLostError, "A process of the run died"),
+        (RayTaskError("generate", "a stack", ActorDiedError()).as_instanceof_cause(), ProcessLostError, "run died"),
+        (RayTaskError("generate", "a stack", NO_MEMORY).as_instanceof_cause(), PolicyError, "CUDA out of memory"),
+        (OracleLostError("it stays away"), OracleLostError, "it stays away"),
+        (OracleError("its disk is full"), None, "its disk is full"),
+        (OWN_FAULT, None, "RuntimeError: a fault of the loop's own"),
+    ],
+)
+def test_a_server_that_dies_or_has_no_memory_ends_the_run_and_one_conversation_does_not(error, fatal, said):
+    result = pickle.loads(pickle.dumps(failed_result(AgentSlot("u", 0, TASK, seed=0, step=1), error)))
+    assert (None if result.fatal is None else type(result.fatal)) is fatal
+    assert said in (result.failure or result.left_out)
+    assert "a stack" not in (result.failure or result.left_out)
+    assert (result.left_out is None) is not isinstance(error, OracleError)
+    assert fatal in (None, OracleLostError) or result.fatal.remedy, "what to do comes over from the worker"
 
 
 @pytest.mark.parametrize(("agents", "single"), [("{}", 2), ("null", 1)])

@@ -78,11 +78,20 @@ CUT_OFF = """ray::WorkerDict.critic_load_checkpoint() (pid=7)
 RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"""
 NO_MEMORY = """ray::WorkerDict.actor_rollout_load_checkpoint() (pid=7)
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"""
+NO_HOST_MEMORY = """ray::WorkerDict.critic_load_checkpoint() (pid=7)
+RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"""
 NO_MODEL = "ray::WorkerDict.actor_rollout_init_model() (pid=7)\nOSError: no such model"
 
 
 @pytest.mark.parametrize(
-    ("said", "blamed"), [(SHAPES, "size mismatch"), (CUT_OFF, "central directory"), (NO_MEMORY, ""), (NO_MODEL, "")]
+    ("said", "blamed"),
+    [
+        (SHAPES, "size mismatch"),
+        (CUT_OFF, "central directory"),
+        (NO_MEMORY, ""),
+        (NO_HOST_MEMORY, ""),
+        (NO_MODEL, ""),
+    ],
 )
 def test_a_checkpoint_is_blamed_for_what_cannot_be_loaded_from_it_and_for_nothing_else(tmp_path, said, blamed):
     found = written(Checkpoints(tmp_path), 1)

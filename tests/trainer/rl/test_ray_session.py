@@ -21,6 +21,9 @@ LOST = (
     [
         (OutOfMemoryError("Task was killed due to the node running low on memory."), True),
         (RayError("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."), True),
+        (RayError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"), True),
+        (RayError("torch.AcceleratorError: CUDA error: out of memory"), True),
+        (RayError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (RaySystemError(LOST), False),
         (ActorDiedError(), False),
         (RayError("ValueError: the ZOOM of a figure"), False),

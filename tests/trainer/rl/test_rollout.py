@@ -1,6 +1,7 @@
 """Generation by transformers: batched, and yet each request has a random stream of its own."""
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -109,6 +110,17 @@ def test_new_weights_are_taken_over_whole_or_not_at_all(model):
     assert before[0] == again[0]
 
 
+def test_a_process_that_is_asked_to_end_does_not_wait_for_what_generates(model):
+    async def work(generator):
+        await asked(generator, 1)
+        return [thread for thread in threading.enumerate() if thread not in before]
+
+    before = threading.enumerate()
+    threads = generating(model, work)
+    assert threads
+    assert all(thread.daemon for thread in threads)
+
+
 def failing_sample(*_):
     raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
 
@@ -126,6 +138,7 @@ def test_after_an_error_in_its_loop_every_request_fails_and_none_waits(model, mo
     for fault in (*under_way, *later):
         assert isinstance(fault, PolicyError)
         assert "CUDA out of memory" in str(fault)
+        assert "rollout.concurrency" in fault.remedy
 
 
 def test_a_cache_that_cannot_be_made_fails_the_requests_that_were_already_there(model, monkeypatch):
