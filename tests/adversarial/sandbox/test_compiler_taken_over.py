@@ -166,7 +166,7 @@ LIES = {
     "ones": "yes | tr 'y\\n' '\\377\\377' | head -c 3000000; sleep 1",
     "a huge text": r"head -c 32 /dev/zero; printf '\377\377\377\377\377\0\0\0'; sleep 1",
     "an early answer": "head -c 65536 /dev/zero; cat > /dev/null",
-    "nothing": "exec sleep 30",
+    "nothing": "exec sleep 600",
     "an early end": "exit 0",
     "an early end in tears": "head -c 100 /dev/zero; kill -SEGV $$",
     "a flood": "cat /dev/zero",
