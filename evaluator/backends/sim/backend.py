@@ -42,6 +42,7 @@ _RUNTIME_SOURCES: Final = (
     "schedule.cpp",
     "weak_memory.cpp",
     "registers.cpp",
+    "operations.cpp",
     "runtime.cpp",
 )
 _HEADERS: Final = (
@@ -61,6 +62,7 @@ _HEADERS: Final = (
     "words.h",
     "meetings.h",
     "pipe.h",
+    "loading.h",
     "coroutines.h",
     "apart.h",
     "schedule.h",
@@ -76,16 +78,24 @@ _COMMON_FLAGS: Final = ("-march=native", "-std=c++17", "-ffp-contract=off", "-fn
 _WIDE: Final = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 _RUNTIME_FLAGS: Final = (*_COMMON_FLAGS, "-O2", "-ftree-vectorize", *_WIDE)
 _PROGRAM_FLAGS: Final = (*_COMMON_FLAGS, "-O1")
-_QUICK_TEXT: Final = range(12_000, 120_000)
-"""Characters of a translated program that is compiled quickly where little of it is run: below, the headers are most
-of what there is to compile (0.11 s either way); above, frames come near to the stacks of warps."""
+_QUICK_FLAGS: Final = (
+    *(flag for flag in _COMMON_FLAGS if flag != "-w"),
+    *("-O0", "-DQUICKLY", "-fPIC", "-shared", "-nostdlib"),
+)
+"""A library that is linked with nothing, for a process that has the runtime and loads it: to link takes 5 ms of a
+processor, and with the runtime and the system's libraries 27."""
+_LIBRARIES: Final = ("-lm", "-ldl")
+_QUICK_TEXT: Final = range(120_000)
+"""Characters of a translated program that is compiled quickly where little of it is run: above, frames come near to
+the stacks of warps."""
 _LONG_TEXT: Final = 300_000
 """Characters of a program that is compiled quickly whatever is run of it: for so many an idle processor takes 8 s in
 the usual way, and 1 s quickly. Triton's kernel of a row in registers, compiled for each size of the rows, has a
 million, which took longer than all compiling may."""
-_QUICK_SLOWER: Final = 2.0
-"""By how much longer such a program runs at most, with the operations themselves compiled as always; 0.9 to 1.5 times
-were measured. Its time counts as that of a program compiled in the usual way: no check ends sooner."""
+_QUICK_SLOWER: Final = 3.0
+"""By how much longer such a program runs at most, with the operations themselves compiled as always; 1.0 to 1.8 times
+were measured, and up to 7 for a loop that only adds and multiplies in registers, which comes to the limit of
+instructions first, in 0.3 s. Its time counts as that of a program compiled in the usual way: no check ends sooner."""
 _FRAMES_BELOW_BYTES: Final = 192 << 10
 """Of a warp's stack: what a kernel's frame leaves to the operations that it calls."""
 _MAX_CORES: Final = 8
@@ -147,14 +157,15 @@ class Simulator:
         text_is_long = len(translated.text) > _LONG_TEXT
         if translated.frame_bytes and (text_is_long or (runs_little and len(translated.text) in _QUICK_TEXT)):
             quickly = self._quickly(translated, settings.compile_timeout_s)
-        executable = quickly or self._executable(translated.text, settings.compile_timeout_s)
+        files = quickly or self._executable(translated.text, settings.compile_timeout_s)
         slower = _QUICK_SLOWER if quickly else 1.0
         limits = Limits(
             wall_s=settings.run_timeout_s * slower + _REFEREE_S,
             cpu_s=settings.run_timeout_s * slower + _REFEREE_S,
             memory_bytes=settings.memory_bytes,
         )
-        job = Job(("./program", str(self.cores)), files={"program": executable}, limits=limits)
+        library = ("./library",) if quickly else ()
+        job = Job(("./program", str(self.cores), *library), files=files, limits=limits)
         return SimulatorSession(lambda: self.sandbox.start(job), translated, program.entries, slower)
 
     def warm_up(self) -> None:
@@ -202,41 +213,52 @@ class Simulator:
         finished = self._run((*_RUNTIME_FLAGS, "-c", *sources), files, outputs, _RUNTIME_S)
         # Also one that failed may leave files: the parts that had been written.
         if not finished.succeeded or not set(outputs) <= set(finished.files):
-            raise ToolchainMissingError(
-                f"The simulator's runtime does not compile with {self.host_compiler}: "
-                f"{finished.stderr.decode(errors='replace')[-800:]}",
-                "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
-            )
+            raise self._does_not_compile(finished)
         return {output: finished.files[output] for output in outputs}
 
-    def _quickly(self, translated: module.Translation, time_limit_s: float) -> bytes | None:
-        """The program with next to nothing made of its text; None where its frames would be too large for that, or
-        the compiler knows no such way.
+    def _quickly(self, translated: module.Translation, time_limit_s: float) -> Mapping[str, bytes] | None:
+        """The program as a library for which next to nothing is made of its text, and what loads it; None where its
+        frames would be too large for that, or the compiler knows no such way.
         """
         room = f"-Werror=frame-larger-than={translated.frame_bytes - _FRAMES_BELOW_BYTES}"
-        flags = (*(flag for flag in _PROGRAM_FLAGS if flag != "-w"), "-DQUICKLY", room)
-        runtime = self._runtime()
+        flags = (*_QUICK_FLAGS, room)
+        text = translated.text.encode()
 
         def make() -> Mapping[str, bytes]:
-            finished = self._linked(translated.text, flags, runtime, time_limit_s)
+            files = {**_native_files(_HEADERS), "program.cpp": text}
+            finished = self._run((*flags, "program.cpp", "-o", "library"), files, ("library",), time_limit_s)
             if finished.timed_out:
                 raise _too_long(time_limit_s)
-            return {"program": finished.files["program"] if finished.succeeded else b""}
+            return {"library": finished.files["library"] if finished.succeeded else b""}
 
-        key = _key("quick program", *flags, self._machine(), translated.text.encode(), *runtime.values())
-        return self.builds.get_or_make(key, make)[0]["program"] or None
+        headers = _native_files(_HEADERS).values()
+        library = self.builds.get_or_make(_key("library", *flags, self._machine(), text, *headers), make)[0][
+            "library"
+        ]
+        return {"program": self._loader(), "library": library} if library else None
 
-    def _linked(
-        self, text: str, flags: Iterable[str], runtime: Mapping[str, bytes], time_limit_s: float
-    ) -> JobResult:
-        files = {**_native_files(_HEADERS), **runtime, "program.cpp": text.encode()}
-        return self._run((*flags, "program.cpp", *runtime, "-lm", "-o", "program"), files, ("program",), time_limit_s)
+    def _loader(self) -> bytes:
+        """The runtime alone, which loads a program that is a library."""
+        runtime = self._runtime()
+        arguments = (*_COMMON_FLAGS, "-Wl,--as-needed", "-rdynamic", *runtime, *_LIBRARIES, "-o", "program")
 
-    def _executable(self, text: str, time_limit_s: float) -> bytes:
+        def make() -> Mapping[str, bytes]:
+            finished = self._run(arguments, runtime, ("program",), _RUNTIME_S)
+            if not finished.succeeded or "program" not in finished.files:
+                raise self._does_not_compile(finished)
+            return {"program": finished.files["program"]}
+
+        key = _key("loader", *arguments, self._machine(), *runtime.values())
+        return self.builds.get_or_make(key, make)[0]["program"]
+
+    def _executable(self, text: str, time_limit_s: float) -> Mapping[str, bytes]:
+        """The program and the runtime in one, for programs that run for long."""
         runtime = self._runtime()
 
         def make() -> Mapping[str, bytes]:
-            finished = self._linked(text, _PROGRAM_FLAGS, runtime, time_limit_s)
+            files = {**_native_files(_HEADERS), **runtime, "program.cpp": text.encode()}
+            arguments = (*_PROGRAM_FLAGS, "program.cpp", *runtime, *_LIBRARIES, "-o", "program")
+            finished = self._run(arguments, files, ("program",), time_limit_s)
             if finished.timed_out:
                 raise _too_long(time_limit_s)
             if not finished.succeeded or "program" not in finished.files:
@@ -248,7 +270,14 @@ class Simulator:
             return {"program": finished.files["program"]}
 
         key = _key("program", *_PROGRAM_FLAGS, self._machine(), text.encode(), *runtime.values())
-        return self.builds.get_or_make(key, make)[0]["program"]
+        return {"program": self.builds.get_or_make(key, make)[0]["program"]}
+
+    def _does_not_compile(self, finished: JobResult) -> ToolchainMissingError:
+        return ToolchainMissingError(
+            f"The simulator's runtime does not compile with {self.host_compiler}: "
+            f"{finished.stderr.decode(errors='replace')[-800:]}",
+            "Install g++ 11 or newer (or clang++ 14 or newer) and set CXX to it.",
+        )
 
     def _machine(self) -> str:
         """What a native object depends on beside its source."""

@@ -291,8 +291,10 @@ class _ModuleText:
             if f.is_entry
         ]
         yield f"static const Kernel K[] = {{{_joined(kernels) or '{}'}}};"
-        counted = f"N, {len(self.steps)}, G, {self.guards}"
-        yield f"const Program PROGRAM = {{K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, {counted}, E}};"
+        members = (
+            f"K, {len(kernels)}, V, {len(rows)}, S, {len(self.sites)}, N, {len(self.steps)}, G, {self.guards}, E"
+        )
+        yield f"const Program assay_program = {{{members}}};"
 
     def _content(self, variable: Variable) -> bytes:
         """The bytes of an initialised variable, addresses of other variables and of functions included."""

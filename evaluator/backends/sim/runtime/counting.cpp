@@ -319,7 +319,7 @@ u64 bits_in(const u64 *bits, u64 sectors) {
 } // namespace
 
 void count_access(Warp &w, u32 mask, const U64 &address, const Site &site, int bytes, Access access) {
-    u64 number = &site - PROGRAM.sites;
+    u64 number = &site - PROGRAM->sites;
     u32 touched = 0;
     if (count_plain(mask, address, number, bytes, access, touched)) {
         w.touched |= touched;
@@ -345,10 +345,10 @@ void begin_counting(bool wanted) {
     RECORDED = LAUNCHES = 0;
     if (!wanted) return;
     if (!TALLIES) {
-        TALLIES = zeroed<Tally>((u64)PROGRAM.site_count * SPACES);
-        MEMORY = (Pattern *)aligned_alloc(64, sizeof(Pattern) * ((u64)PROGRAM.site_count * PATTERNS + 1));
-        REQUESTS = (Request *)aligned_alloc(64, sizeof(Request) * ((u64)PROGRAM.site_count * SPACES + 1));
-        if (!MEMORY || !REQUESTS) out_of_memory("the simulator's counters", sizeof(Pattern) * PROGRAM.site_count);
+        TALLIES = zeroed<Tally>((u64)PROGRAM->site_count * SPACES);
+        MEMORY = (Pattern *)aligned_alloc(64, sizeof(Pattern) * ((u64)PROGRAM->site_count * PATTERNS + 1));
+        REQUESTS = (Request *)aligned_alloc(64, sizeof(Request) * ((u64)PROGRAM->site_count * SPACES + 1));
+        if (!MEMORY || !REQUESTS) out_of_memory("the simulator's counters", sizeof(Pattern) * PROGRAM->site_count);
         MEETINGS = zeroed<Meeting>(ADDRESSES);
     }
     for (Marks &marks : MARKS) { // buffers may have other sizes than in the run before
@@ -359,10 +359,10 @@ void begin_counting(bool wanted) {
 }
 
 void begin_launch_counts() {
-    for (u64 i = 0; i < (u64)PROGRAM.site_count * PATTERNS; i++) MEMORY[i].mask = 0; // marks begin anew
-    memset(TALLIES, 0, sizeof(Tally) * PROGRAM.site_count * SPACES);
-    memset(PROGRAM.blocks, 0, sizeof(BlockCount) * PROGRAM.block_count);
-    memset(PROGRAM.guards, 0, sizeof(u64) * PROGRAM.guard_count);
+    for (u64 i = 0; i < (u64)PROGRAM->site_count * PATTERNS; i++) MEMORY[i].mask = 0; // marks begin anew
+    memset(TALLIES, 0, sizeof(Tally) * PROGRAM->site_count * SPACES);
+    memset(PROGRAM->blocks, 0, sizeof(BlockCount) * PROGRAM->block_count);
+    memset(PROGRAM->guards, 0, sizeof(u64) * PROGRAM->guard_count);
     if (MET) memset(MEETINGS, 0, sizeof(Meeting) * ADDRESSES);
     MET = IDLE_THREADS = 0;
     for (Marks &marks : MARKS) {
@@ -384,21 +384,21 @@ void end_launch_counts(u64 kernel, u64 blocks, u64 counted_blocks) {
     for (u64 value : {kernel, (u64)LAUNCH.shared_bytes, blocks, counted_blocks, IDLE_THREADS}) note(value);
     for (u64 value : {busiest.times, busiest.blocks, addresses}) note(value);
     u64 rows = open_rows();
-    for (u64 i = 0; i < PROGRAM.block_count; i++) {
-        const BlockCount &b = PROGRAM.blocks[i];
+    for (u64 i = 0; i < PROGRAM->block_count; i++) {
+        const BlockCount &b = PROGRAM->blocks[i];
         if (!b.warps) continue;
         for (u64 value : {i, b.warps, b.lanes, b.diverged}) note(value);
         RECORD[rows]++;
     }
     rows = open_rows();
-    for (u64 i = 0; i < PROGRAM.guard_count; i++) {
-        if (!PROGRAM.guards[i]) continue;
+    for (u64 i = 0; i < PROGRAM->guard_count; i++) {
+        if (!PROGRAM->guards[i]) continue;
         note(i);
-        note(PROGRAM.guards[i]);
+        note(PROGRAM->guards[i]);
         RECORD[rows]++;
     }
     rows = open_rows();
-    for (u64 i = 0; i < (u64)PROGRAM.site_count * SPACES; i++) {
+    for (u64 i = 0; i < (u64)PROGRAM->site_count * SPACES; i++) {
         const Tally &t = TALLIES[i];
         if (!t.requests) continue;
         for (u64 value : {i / SPACES, i % SPACES, t.access, t.requests}) note(value);
@@ -406,7 +406,7 @@ void end_launch_counts(u64 kernel, u64 blocks, u64 counted_blocks) {
         RECORD[rows]++;
     }
     rows = open_rows();
-    for (u64 i = 0; i < (u64)PROGRAM.site_count * SPACES && LAUNCHES <= LAUNCHES_WITH_REQUESTS; i++) {
+    for (u64 i = 0; i < (u64)PROGRAM->site_count * SPACES && LAUNCHES <= LAUNCHES_WITH_REQUESTS; i++) {
         const Tally &t = TALLIES[i];
         if (!t.costliest) continue;
         const Request &r = REQUESTS[i];

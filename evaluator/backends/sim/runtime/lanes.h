@@ -16,10 +16,14 @@ typedef int32_t i32;
 typedef int64_t i64;
 
 #define INLINE static inline __attribute__((always_inline))
-// An operation on whole packs. A program that runs little calls it: inlined where nothing is made of the text, each is
-// a long row of moves, which takes most of the time of compiling.
+// An operation on whole packs. A program that runs little calls it where operations.cpp has it: inlined where nothing is
+// made of the text, each is a long row of moves, which takes most of the time of compiling.
 #ifdef QUICKLY
-#define OPERATION static __attribute__((noinline))
+#ifdef OPERATIONS
+#define OPERATION __attribute__((noinline))
+#else
+#define OPERATION extern inline __attribute__((gnu_inline))
+#endif
 template <class T> using In = const T &;
 #else
 #define OPERATION INLINE

@@ -26,7 +26,7 @@ struct Site {
     u64 low, count;
     i32 place;
     Strength strength;
-    u16 first_extent, extents; // of PROGRAM.extents: the shared arrays that its address is made from; 0 where unknown
+    u16 first_extent, extents; // of the program's: the shared arrays that its address is made from; 0 where unknown
     u32 semantics;
 };
 // Bytes of shared memory, from where it begins, that one array takes.
@@ -96,7 +96,8 @@ struct Program {
     u32 guard_count;
     const Extent *extents;
 };
-extern const Program PROGRAM;
+extern const Program *PROGRAM;
+extern "C" const Program assay_program; // what PROGRAM leads to
 extern bool COUNTING; // whether this run counts
 #define COUNT(...) do { if (__builtin_expect(COUNTING, 0)) { __VA_ARGS__; } } while (0)
 

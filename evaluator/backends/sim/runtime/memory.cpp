@@ -17,7 +17,7 @@ u32 misaligned(u32 mask, const U64 &address, u64 bytes) {
     const char *verb = writes ? "wrote" : "read";
     f.lane_address = address;
     f.bytes = (u64)bytes;
-    f.base = site.extents == 1 ? (i64)PROGRAM.extents[site.first_extent].low : -1;
+    f.base = site.extents == 1 ? (i64)PROGRAM->extents[site.first_extent].low : -1;
     if (address < 1 << 16) {
         f.kind = "null";
         format(f.message, "%s address 0x%llx, a null pointer", verb, (unsigned long long)address);

@@ -21,7 +21,20 @@ template <int TABLE> INLINE c32 lop3_chunk(c32 a, c32 b, c32 c) {
     if (TABLE & 128) r |= a & b & c;
     return r;
 }
+#ifdef QUICKLY
+OPERATION U32 lop3_of(u32 table, In<U32> x, In<U32> y, In<U32> z) {
+    U32 r = {};
+    for (u32 bits = 0; bits < 8; bits++)
+        if (table >> bits & 1) {
+            U32 a = bits & 4 ? x : not_b32(x), b = bits & 2 ? y : not_b32(y), c = bits & 1 ? z : not_b32(z);
+            r = or_b32(r, and_b32(a, and_b32(b, c)));
+        }
+    return r;
+}
+template <int TABLE> INLINE U32 lop3(const U32 &x, const U32 &y, const U32 &z) { return lop3_of(TABLE, x, y, z); }
+#else
 template <int TABLE> TERNARY(lop3, c32, lop3_chunk<TABLE>(a, b, c))
+#endif
 
 OPERATION U64 mul_wide_u32(In<U32> a, In<U32> b) { return mul_b64(widen_u(a), widen_u(b)); }
 OPERATION U64 mul_wide_s32(In<U32> a, In<U32> b) { return mul_b64(widen_s(a), widen_s(b)); }
@@ -282,8 +295,3 @@ OPERATION U32 positive_halves(In<U32> x) {
     return pair16(max_s32(extend_s16(low16(x)), all32(0)), max_s32(extend_s16(high16(x)), all32(0)));
 }
 OPERATION U32 half_sat(Narrow kind, In<U32> x) { return narrow_float(kind, NEAREST, saturate_f32(widen_float(kind, x))); }
-
-// What follows is a program: one that runs little, as in a rehearsal, is soonest done where little is made of its text.
-#ifdef QUICKLY
-#pragma GCC optimize("O0")
-#endif

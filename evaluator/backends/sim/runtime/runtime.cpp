@@ -3,6 +3,7 @@
 // It decides nothing: it hands back memory and facts. Numbers are little-endian u64; texts and contents follow their
 // length. One process serves all runs of one evaluation, so module variables keep their state from run to run.
 #include "coroutines.h"
+#include "loading.h"
 #include "pipe.h"
 #include "schedule.h"
 #include "weak_memory.h"
@@ -248,14 +249,14 @@ void look_at_clock(Warp &w, u32 lanes, i32 place) {
 namespace {
 
 void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
-    CURRENT_KERNEL = KERNEL_NAMES[&kernel - PROGRAM.kernels];
-    for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
+    CURRENT_KERNEL = KERNEL_NAMES[&kernel - PROGRAM->kernels];
+    for (u32 i = 0; i < PROGRAM->site_count; i++) PROGRAM->sites[i].low = PROGRAM->sites[i].count = 0;
     u32 threads = LAUNCH.block[0] * LAUNCH.block[1] * LAUNCH.block[2];
     BLOCK.warp_count = (threads + LANES - 1) / LANES;
     LAUNCH.shared_bytes = kernel.shared_bytes + LAUNCH.dynamic_bytes;
     LAUNCH.grid_id++;
-    watch_launch((u32)(&kernel - PROGRAM.kernels));
-    weak_launch((u32)(&kernel - PROGRAM.kernels));
+    watch_launch((u32)(&kernel - PROGRAM->kernels));
+    weak_launch((u32)(&kernel - PROGRAM->kernels));
     map_slot(SHARED_SLOT, LAUNCH.shared_bytes, "shared memory", 1, false);
     u64 stride = kernel.local_bytes;
     LOCAL_STRIDE = stride;
@@ -318,7 +319,7 @@ void run_launch(const Kernel &kernel, const u8 *parameters, bool cooperative) {
         }
     }
     weak_launch_over();
-    if (COUNTING) end_launch_counts(&kernel - PROGRAM.kernels, blocks, chosen);
+    if (COUNTING) end_launch_counts(&kernel - PROGRAM->kernels, blocks, chosen);
     for (u32 i = 0; i < BLOCK.warp_count; i++) account(WARPS[i]);
 }
 
@@ -421,7 +422,7 @@ void run_plan(u64 count) {
         u64 kind = get();
         if (kind == 0) {
             u64 index = get();
-            if (index >= PROGRAM.kernel_count) _exit(4);
+            if (index >= PROGRAM->kernel_count) _exit(4);
             for (int d = 0; d < 3; d++) LAUNCH.grid[d] = (u32)get();
             for (int d = 0; d < 3; d++) LAUNCH.block[d] = (u32)get();
             LAUNCH.dynamic_bytes = (u32)get();
@@ -438,7 +439,7 @@ void run_plan(u64 count) {
                     read_all(parameters + offset, size);
                 }
             }
-            run_launch(PROGRAM.kernels[index], parameters, cooperative);
+            run_launch(PROGRAM->kernels[index], parameters, cooperative);
         } else if (kind == 1) {
             fill_stretch();
         } else {
@@ -457,10 +458,6 @@ void run_plan(u64 count) {
     put_samples();
 }
 
-} // namespace
-
-namespace {
-
 char **read_names(u64 expected) {
     u64 count = get();
     if (count != expected) _exit(4);
@@ -478,14 +475,15 @@ char **read_names(u64 expected) {
 int main(int count, char **arguments) {
     CORES = count > 1 ? strtoull(arguments[1], nullptr, 10) : 1;
     if (CORES > MOST_CORES) CORES = MOST_CORES;
+    if (!find_program(count > 2 ? arguments[2] : nullptr)) return 5;
     PLACES = get();
     watch_places(PLACES);
     LINES = (i32 *)calloc(PLACES + 1, sizeof(i32));
     read_all(LINES, PLACES * sizeof(i32));
-    KERNEL_NAMES = read_names(PROGRAM.kernel_count);
-    VARIABLE_NAMES = read_names(PROGRAM.variable_count);
-    for (u32 i = 0; i < PROGRAM.variable_count; i++) {
-        const ModuleVariable &v = PROGRAM.variables[i];
+    KERNEL_NAMES = read_names(PROGRAM->kernel_count);
+    VARIABLE_NAMES = read_names(PROGRAM->variable_count);
+    for (u32 i = 0; i < PROGRAM->variable_count; i++) {
+        const ModuleVariable &v = PROGRAM->variables[i];
         map_slot(MODULE_SLOT + i, v.size, VARIABLE_NAMES[i], v.item, v.constant);
         watch_slot(MODULE_SLOT + i, true);
         if (v.content) memcpy((void *)slot_address(MODULE_SLOT + i), v.content, v.size);

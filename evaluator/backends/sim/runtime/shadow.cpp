@@ -162,7 +162,7 @@ void note(HazardKind kind, Warp &w, u32 lane, const Site &site, Act act, const M
 // An access behind the end, or before the start, of every array that its address is made from.
 INLINE void check_extents(Warp &w, u32 lane, const Site &site, Act act, u64 address, int bytes) {
     if (!site.extents || !is_slot(address, SHARED_SLOT)) return;
-    const Extent *e = PROGRAM.extents + site.first_extent;
+    const Extent *e = PROGRAM->extents + site.first_extent;
     u64 offset = address - SLOTS[SHARED_SLOT].low;
     for (u32 i = 0; i < site.extents; i++)
         if (offset >= e[i].low && offset + (u64)bytes <= e[i].high) return;
@@ -309,7 +309,7 @@ void watch_block(Block &block, u64 number) {
     memset(WATCH.gates, 0, sizeof WATCH.gates);
     watch_slot(SHARED_SLOT, false);
     // Watched accesses take the slow way, so the quick one need not ask.
-    for (u32 i = 0; i < PROGRAM.site_count; i++) PROGRAM.sites[i].low = PROGRAM.sites[i].count = 0;
+    for (u32 i = 0; i < PROGRAM->site_count; i++) PROGRAM->sites[i].low = PROGRAM->sites[i].count = 0;
 }
 
 struct ParkedWatch { BlockWatch watch; Shadow shared; bool watching; };

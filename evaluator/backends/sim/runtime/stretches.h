@@ -4,7 +4,7 @@ constexpr u64 TO_THE_END = ~0ull, VARIABLES = 1ull << 32;
 
 // Where a fill or a copy goes: a buffer by its number, or a variable of the program by its own from VARIABLES on.
 u64 stretched_slot(u64 number) {
-    if (number >= VARIABLES + PROGRAM.variable_count) _exit(4);
+    if (number >= VARIABLES + PROGRAM->variable_count) _exit(4);
     return number >= VARIABLES ? MODULE_SLOT + (number - VARIABLES) : BUFFER_SLOT + number;
 }
 

@@ -106,4 +106,4 @@ goto dispatch;
 static const u8 v0[] = {1, 0, 0, 0, 2, 0, 0, 0};
 static const ModuleVariable V[] = {{8, 1, v0, false}};
 static const Kernel K[] = {{k0, 12, 4, 0, 266240, true, false, true, false}};
-const Program PROGRAM = {K, 1, V, 1, S, 1, N, 7, G, 0, E};
+const Program assay_program = {K, 1, V, 1, S, 1, N, 7, G, 0, E};
