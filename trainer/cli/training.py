@@ -96,9 +96,9 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
                 )
                 return
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
         before = newest.step if newest else 0
-        with _full_disk_named(folder), processes.evaluator(config) as ready:
+        configured = _configured(folder, config)
+        with configured, _full_disk_named(folder), processes.evaluator(config) as ready:
             tuned = _tuned(ready, folder / TUNING, options, going_on=newest is not None)
             if options.skip_rl:
                 _print_tuned(tuned or {})
@@ -173,6 +173,22 @@ def _refuse_no_run(folder: Path) -> None:
             f"{folder} is no folder of a run, and not empty.",
             "Give a run a folder of its own: checkpointing.folder=…/{name}.",
         )
+
+
+@contextlib.contextmanager
+def _configured(folder: Path, config: TrainingConfig) -> Iterator[None]:
+    """The folder of a run with this configuration in it; where the start is refused, with the one it had before."""
+    file, checkpoints = folder / "config.yaml", folder / "checkpoints"
+    there = file.read_bytes() if file.is_file() else None
+    kept = sorted(checkpoints.glob("*"))
+    file.write_text(as_yaml(config), encoding="utf-8")
+    try:
+        yield
+    except (ConfigurationError, CheckpointError):
+        # What was learned since was learned as this configuration says.
+        if there is not None and sorted(checkpoints.glob("*")) == kept:
+            file.write_bytes(there)
+        raise
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from trainer.config.memory import gpu_loads
 from trainer.config.reading import as_yaml, load_config
 from trainer.conversation.extraction import wrapped
 from trainer.conversation.rewards import CreditSettings
+from trainer.errors import CheckpointError
 from trainer.reporting.transcripts import transcript, write_transcripts
 from trainer.rl import processes, runner
 from trainer.rl.checkpoints import Checkpoints
@@ -280,6 +281,24 @@ def test_a_run_that_is_finished_says_so_at_once(run, monkeypatch):
     ended = asked("run", "--config", "cpu-demo", *told, "algorithm.steps=2")
     assert ended.exit_code == 0, ended.output
     assert "All 2 steps are done." in ended.output
+
+
+def test_a_start_that_is_refused_leaves_the_configuration_that_the_run_has(run, monkeypatch):
+    def refused(config, **_):
+        raise CheckpointError("The checkpoint has no critic.", "Start over with --fresh.")
+
+    told = ("run", "--config", "cpu-demo", f"checkpointing.folder={run.parent}/{{name}}", "name=first", *AWAY)
+    checkpoints = Checkpoints(run / "checkpoints")
+    checkpoints.begin(1)
+    checkpoints.finish(1, {}, keep=1)
+    monkeypatch.setattr(processes, "wait_for", lambda section: None)
+    ended = RunSummary(run, 1, None, 8, 0, 0, interrupted=False, checkpoint=None)
+    monkeypatch.setattr(runner, "run", lambda *_, **__: ended)
+    assert asked(*told).exit_code == 0
+    before = (run / "config.yaml").read_text()
+    monkeypatch.setattr(runner, "run", refused)
+    assert asked(*told, "algorithm.name=grpo", "algorithm.advantage=auto").exit_code != 0
+    assert (run / "config.yaml").read_text() == before
 
 
 @pytest.fixture(scope="module")
