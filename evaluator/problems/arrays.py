@@ -193,7 +193,7 @@ def element_bytes(array: Array) -> Array:
     return raw.reshape((*array.shape, array.dtype.itemsize))
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def memory_is_full(error: Exception) -> bool:
     """Whether an array could not be made for want of memory, here or on a device (`torch.OutOfMemoryError`)."""
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from common.contract import BaselineTime, DeviceState, Fault, Phase, Settings, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session
 from evaluator.errors import InfrastructureError, Ruling
-from evaluator.problems.arrays import Rng, is_out_of_memory, to_numpy
+from evaluator.problems.arrays import Rng, memory_is_full, to_numpy
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.time.launch_checks import LaunchChecks
@@ -231,7 +231,7 @@ class _TimingHarness:
             try:
                 self.ahead.append(self._drawn())
             except Exception as error:
-                if not is_out_of_memory(error):
+                if not memory_is_full(error):
                     raise
                 # Others use the device too. All are drawn when it is their turn, one by one.
                 if self.ahead:
