@@ -193,6 +193,11 @@ def element_bytes(array: Array) -> Array:
     return raw.reshape((*array.shape, array.dtype.itemsize))
 
 
+def memory_is_full(error: Exception) -> bool:
+    """Whether an array could not be made for want of memory, here or on a device (`torch.OutOfMemoryError`)."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
 def put(values: Array, where: Array, number: float) -> None:
     """Write `number` into `values` where `where` is true; `xp.where` would first make an array of the number."""
     if is_numpy_array(values):

@@ -302,9 +302,9 @@ class RunMemory:
 
     def written_early(self, runs: Sequence[PlanRun], placement: Placement) -> tuple[int, Fault] | None:
         """The output, if any, that a run before its own has written into, and the first that may have done so."""
-        for run, kept in zip(runs, placement.early, strict=True):
-            for place in kept:
-                hit = (self._memory.content[place.offset : place.end] != run.poison).nonzero()
+        for number, (run, kept) in enumerate(zip(runs, placement.early, strict=True)):
+            for place, end in zip(kept, placement.early_ends(number), strict=True):
+                hit = (self._memory.content[place.offset : end] != run.poison).nonzero()
                 if len(hit):
                     element = int(hit[0]) // place.item_bytes
                     return 0, _written_at(place.name, element, "by the launch of another trial")

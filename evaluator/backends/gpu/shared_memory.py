@@ -114,6 +114,10 @@ class Placement:
         ends = [*(start for start, _ in begins[1:]), room.end] if room else []
         return [(start, end, pattern) for (start, pattern), end in zip(begins, ends, strict=True)]
 
+    def early_ends(self, number: int) -> tuple[int, ...]:
+        """Where what belongs to each place of `early` of a run ends: the bytes up to the next place, too."""
+        return tuple(place.offset + _aligned(place.size_bytes) for place in self.early[number])
+
     def run_nearest(self, offset: int) -> int:
         """The run one of whose buffers is nearest to a byte."""
         return min(range(len(self.runs)), key=lambda number: self.runs[number].distance(offset))

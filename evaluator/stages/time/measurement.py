@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from common.contract import BaselineTime, DeviceState, Fault, Phase, Settings, Trial
 from evaluator.backends.session import PlanRun, RunOutcome, Session
 from evaluator.errors import InfrastructureError, Ruling
-from evaluator.problems.arrays import Rng, to_numpy
+from evaluator.problems.arrays import Rng, memory_is_full, to_numpy
 from evaluator.problems.problem import Arrays, Problem, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.time.launch_checks import LaunchChecks
@@ -228,7 +228,16 @@ class _TimingHarness:
     def _draw_ahead(self, count: int, give_way: Callable[[], None]) -> None:
         since_s = time.monotonic()
         for _ in range(count):
-            self.ahead.append(self._drawn())
+            try:
+                self.ahead.append(self._drawn())
+            except Exception as error:
+                if not memory_is_full(error):
+                    raise
+                # Others use the device too. All are drawn when it is their turn, one by one.
+                if self.ahead:
+                    _await(self.ahead[-1])
+                self.ahead.clear()
+                return
             if time.monotonic() - since_s > _GIVE_WAY_S:
                 _await(self.ahead[-1])
                 give_way()

@@ -176,7 +176,9 @@ class TrialsTogether:
             outputs = sized_plan.tensors(outcome.contents)
             if not examination.contents.right(trial, inputs, outputs):
                 ruling = examination.judge(trial, inputs, outputs, sure=False)
-                return _Finding(ruling, examination.trials[-1])
+                if ruling is not None:
+                    return _Finding(ruling, examination.trials[-1])
+                examination.trials.pop()  # an oracle that rounds otherwise each time, at the edge of what is allowed
             examination.deterministic = False
         examination.trials.append(passed)
         return None

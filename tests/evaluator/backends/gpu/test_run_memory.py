@@ -1,6 +1,7 @@
 """What a run's memory begins with and what is left of it, in memory of the host and of a GPU."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 import torch
@@ -61,6 +62,23 @@ def test_a_look_also_writes_what_the_next_run_begins_with_unless_something_is_wr
         assert torch.equal(whole, before)
         outside = of_run.trespass(placement)
         assert (outside and outside[1].buffer) == named
+
+
+def test_a_write_between_early_outputs_is_one_outside_of_the_buffers(memory):
+    """Of a kernel that looks for the room behind all buffers; it is no fault of ours."""
+    shared, checks = memory
+    of_run = RunMemory(shared, checks)
+    first = planned(None)
+    first = replace(first, buffers=first.buffers[:2])
+    runs = first, replace(first, poison=0x5B, same_as_before=True)
+    placement = of_run.placement(runs)
+    for kept in placement.early:
+        of_run.write(runs, placement)
+        assert of_run.look(runs, placement, (None, None), ()).within
+        shared.content[kept[-1].end] ^= 1
+        assert not of_run.look(runs, placement, (None, None), ()).within
+        number, fault = of_run.trespass(placement) or of_run.written_early(runs, placement)
+        assert (number, fault.kind, fault.buffer) == (0, "out_of_bounds", "y")
 
 
 @pytest.mark.gpu

@@ -41,6 +41,7 @@ from evaluator.stages.verify.examination import Examination
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
 from evaluator.stages.verify.findings.undefined_memory import PoisonTurns
 from evaluator.stages.verify.orders import later_call
+from evaluator.stages.verify.trial_contents import TrialContents
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import verify
 
@@ -339,6 +340,21 @@ def test_bits_that_differ_where_both_answers_are_right_take_no_other_run(looking
     assert found.ruling is None
     assert found.correctness.deterministic is False
     assert verified(looking, "relu").correctness.deterministic is True
+
+
+def test_an_answer_that_two_looks_do_not_agree_on_hides_nothing_behind_it(looking, monkeypatch):
+    """As at the edge of what is allowed, beside an oracle that rounds otherwise each time."""
+    look = run_memory.RunMemory.look
+
+    def unlike(self, *given):
+        seen = look(self, *given)
+        return replace(seen, looked=tuple(replace(one, same=False) for one in seen.looked))
+
+    monkeypatch.setattr(run_memory.RunMemory, "look", unlike)
+    monkeypatch.setattr(TrialContents, "right", lambda *_: False)
+    found = verified(looking, "hang 5")
+    assert found.ruling.status is Status.TIMEOUT
+    assert [one.passed for one in found.correctness.trials] == [True, True, False]
 
 
 def test_runs_that_repeat_trials_find_other_undefined_memory_each(looking, monkeypatch):

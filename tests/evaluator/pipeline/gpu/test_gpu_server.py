@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+import torch
 from host_checks import HostDevice
 from stand_in import StandInServices, program, relu_plan
 
@@ -178,6 +179,21 @@ def test_what_needs_no_gpu_of_its_own_is_done_before_and_after_the_turn(referee,
     assert compared[0] is False, "the first launch is always verified"
     assert any(compared) is (share > 4 and len(compared) > 1)
     assert drawn.count(True) == (0 if share == 4 else len(drawn) - 1)
+
+
+def test_memory_that_is_full_when_inputs_are_drawn_ahead_costs_no_verdict(referee, monkeypatch):
+    drawn, before = [], _TimingHarness._drawn
+
+    def draw(harness):
+        drawn.append(harness)
+        if len(drawn) == 4:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return before(harness)
+
+    monkeypatch.setattr(_TimingHarness, "_drawn", draw)
+    look = judged(referee, "relu").look
+    assert look.ruling is None
+    assert len(drawn) >= 5 + len(look.measurement.event_us)
 
 
 def test_timing_ends_with_what_it_has_when_the_time_is_up(referee):
