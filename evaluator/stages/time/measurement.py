@@ -34,8 +34,9 @@ _LONG_US: Final = 20_000.0
 """Beside a launch that takes so long, looking at what it left costs little."""
 _LAST_LOOK_US: Final = 2_000.0
 """A launch that takes so long is looked at where it is probably the last: that costs a quarter of one more."""
-_BESIDE_OTHERS: Final = 2.0
-"""So many times its own time a launch may take that shares the device with those of other referees."""
+_BESIDE_OTHERS: Final = 3.0
+"""So many times its own time a launch may take that shares the device with those of other referees: a GPU takes turns
+between processes, and has three referees by default."""
 _KEPT_FROM: Final = 3
 """With so many launches timing ends with what it has when its time is up: two have a spread, the third says whether
 one of them was disturbed. Before, it goes on: four launches, each of the time of one run, take all of it once."""
