@@ -274,7 +274,12 @@ class TimedTrial(ABC):
 
     def oracle(self) -> EvaluatorOracle:
         """The evaluator."""
-        return EvaluatorOracle(AsyncClient(self.url), OracleSettings(self.config.evaluator.concurrency))
+        return oracle_at(self.url, self.config.evaluator.concurrency)
+
+
+def oracle_at(url: str, concurrency: int) -> EvaluatorOracle:
+    """The evaluator that answers there."""
+    return EvaluatorOracle(AsyncClient(url), OracleSettings(concurrency))
 
 
 @dataclass(frozen=True)
@@ -294,7 +299,7 @@ class Asked:
         return asyncio.run(self._answers(data))
 
     async def _answers(self, data: GradedData) -> list[dict[str, Any]]:
-        async with EvaluatorOracle(AsyncClient(self.url), OracleSettings(self.concurrency)) as oracle:
+        async with oracle_at(self.url, self.concurrency) as oracle:
             return await answers(self.sets, self.agents, data, oracle, self.episodes, self.flow, cuda=self.cuda)
 
 

@@ -10,11 +10,10 @@ All runs begin with the same two tuned models (`_support/timed_rl.py`) and diffe
 In each policy step every run writes about as many kernels, in as many optimizer steps, at one learning rate: one
 agent alone does not learn faster than each of two, which `quick_optimizer` and `slow_agent` look at for themselves.
 Runs are side by side, three at a time: a GPU takes turns between processes, so that more of them finish no sooner.
-Then each answers the same held-out prompts with at most three kernels, drawn
-as while it learned and greedily: in one conversation, or, where it only ever wrote one kernel, drawn three times
-anew. An effect is the ratio to `base` on the same prompt and seed, where both have a right kernel, with a 95 %
-bootstrap interval that draws prompts with all that belongs to them; how often there is a right kernel is compared
-beside it.
+Then each answers the same held-out prompts with at most three kernels, drawn as while it learned and greedily: in one
+conversation, or, where it only ever wrote one kernel, drawn three times anew. An effect is the ratio to `base` on the
+same prompt and seed, where both have a right kernel, with a 95 % bootstrap interval that draws prompts with all that
+belongs to them; how often there is a right kernel is compared beside it.
 
 With `--model` the agents begin with a pretrained model instead of a tiny one.
 """

@@ -122,17 +122,12 @@ def pictures_of(report: EvaluationReport) -> list[tuple[str, Markup, str]]:
 
 
 def _difference_name(second: str, first: str) -> str:
-    """Both names, each shortened where they have no room beside a row of dots."""
+    """Both names, shortened where they have no room beside a row of dots: each has half of it, and what the other one
+    leaves.
+    """
     room = DOT_ROOM - len(" - ")
-    if len(second) + len(first) > room:
-        shorter = min(len(second), len(first), room // 2)
-        longer = room - shorter
-        second, first = (
-            (cut(second, longer), cut(first, shorter))
-            if len(second) > len(first)
-            else (cut(second, shorter), cut(first, longer))
-        )
-    return f"{second} - {first}"
+    rooms = (max(room // 2, room - len(other)) for other in (first, second))
+    return " - ".join(cut(name, most) for name, most in zip((second, first), rooms, strict=True))
 
 
 def _curves(report: EvaluationReport) -> list[tuple[str, Markup, str]]:
