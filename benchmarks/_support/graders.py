@@ -23,6 +23,7 @@ from typing import Literal, Self
 from benchmarks._support.one_gpu import one_gpu
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.backends.gpu.device.health import why_not
+from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
@@ -80,6 +81,7 @@ class Graders:
             jobs_per_runner=jobs_per_runner,
             runners_ahead=runners_ahead,
             referee_idle_s=120.0,
+            referees_per_gpu=1,
         )
         self.start_s = 0.0
         """How long it took until all was warm."""
@@ -94,6 +96,7 @@ class Graders:
             if toolbox.gpu is None:
                 absence = why_not()
                 raise SystemExit(f"This needs a GPU: {absence.message if absence else ''}. Run `assay doctor`.")
+            assert isinstance(toolbox.gpu, GpuReferee), "the settings name one GPU and one referee"
             self._referee = toolbox.gpu
             self._referee_pid = int(self._referee.facts()["pid"])
         toolbox.simulator.warm_up()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from benchmarks._support.policy_fleet import FleetKernel
 from common.client import AsyncClient, NoVerdictError
-from common.contract import Settings, Status, Submission, Verdict
+from common.contract import Settings, Status, Submission, Timing, Verdict
 from evaluator.backends.gpu.device.health import device_state, gpus
 from evaluator.errors import GpuError
 
@@ -35,6 +35,7 @@ class Answered:
     speedup: float | None = None
     launches: int | None = None
     trials: int = 0
+    timing: Timing | None = None
 
     @property
     def wrong(self) -> bool:
@@ -61,6 +62,7 @@ class Answered:
             timing.speedup if timing else None,
             timing.launches if timing else None,
             len(correctness.trials) if correctness else 0,
+            timing,
         )
 
 
@@ -215,6 +217,14 @@ def costliest(answers: Sequence[Answered], most: int = 20) -> list[dict[str, Any
             "speedup": one.speedup,
             "launches": one.launches,
             "phases_s": dict(one.phases_s),
+            **_samples_of(one.timing),
         }
         for one in ordered
     ]
+
+
+def _samples_of(timing: Timing | None) -> dict[str, list[float]]:
+    """Its times and its baseline's, in their order: why it took so many launches."""
+    if timing is None:
+        return {}
+    return {"samples_us": list(timing.samples_us), "baseline_samples_us": list(timing.baseline_samples_us)}
