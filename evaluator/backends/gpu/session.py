@@ -290,7 +290,7 @@ class GpuSession:
         wanted: Wanted | None = None
         following: tuple[PlanRun, ...] = ()
         try:
-            self._runner.tell(self._go(plan))
+            self._runner.tell({**self._go(plan), "held": run.quiet})
             if run.wanted is not None and not run.quiet:
                 wanted = run.wanted()
             if run.following is not None and run.look and self.looks:

@@ -437,4 +437,4 @@ def _await(drawn: Arrays) -> None:
         to_numpy(array.reshape(-1)[:1])
 
 
-_EMPTY: Final = PlanRun((), (), POISON, 5.0, look=False)
+_EMPTY: Final = PlanRun((), (), POISON, 5.0, look=False, quiet=True)

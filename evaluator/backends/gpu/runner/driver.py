@@ -1,7 +1,7 @@
 """The few calls of the CUDA driver API that PyCUDA lacks, on whatever context is current. The owner of cuda-bindings.
 
 Virtual memory management (CUDA Driver API, section 6.14), cooperative and cluster launches (6.22,
-cuLaunchKernelEx), persisting L2 lines (6.8).
+cuLaunchKernelEx), persisting L2 lines (6.8), memory of the host's that a device reads (6.13).
 """
 
 import ctypes
@@ -12,6 +12,7 @@ from typing import Any, Final
 from cuda.bindings import driver
 
 NO_ERROR: Final = "CUDA_SUCCESS"
+_PAGE_BYTES: Final = 4096
 
 
 class DriverError(Exception):
@@ -108,6 +109,26 @@ class SharedMemory:
         _checked("cuMemRelease", driver.cuMemRelease(self._handle))
 
 
+class HostWord:
+    """A word of this process's memory that the device reads as it changes, in a page of its own (section 6.13)."""
+
+    def __init__(self) -> None:
+        """On the current context. Raises DriverError."""
+        flags = driver.CU_MEMHOSTALLOC_PORTABLE | driver.CU_MEMHOSTALLOC_DEVICEMAP
+        self._address = int(_checked("cuMemHostAlloc", driver.cuMemHostAlloc(_PAGE_BYTES, flags)))
+        answer = driver.cuMemHostGetDevicePointer(self._address, 0)
+        self.pointer = int(_checked("cuMemHostGetDevicePointer", answer))
+        self._word = ctypes.c_uint32.from_address(self._address)
+        self.clear()
+
+    def set(self, value: int) -> None:
+        self._word.value = value
+
+    def clear(self) -> None:
+        """Let nothing remain in the page of what a kernel may have written there."""
+        ctypes.memset(self._address, 0, _PAGE_BYTES)
+
+
 class OwnKernel:
     """A kernel of our own, which takes one struct by value: what launching costs is what the host spends on it."""
 
@@ -117,7 +138,7 @@ class OwnKernel:
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._parameters))
         self._address = ctypes.addressof(self._pointers)
 
-    def launch(self, grid: tuple[int, int], threads: int, parameters: bytearray, stream: int) -> None:
+    def launch(self, grid: tuple[int, int], threads: int, parameters: bytes | bytearray, stream: int) -> None:
         """Queue it on a stream, by the handle; the driver copies the parameters. Raises DriverError."""
         ctypes.memmove(self._parameters, bytes(parameters), len(self._parameters))
         answer = driver.cuLaunchKernel(self._function, *grid, 1, threads, 1, 1, 0, stream, self._address, 0)

@@ -9,7 +9,7 @@ before its time and no verdict is ever in it.
     arena {bytes} + descriptor      ->      maps it                         -> done
     load {prints, attributes} + image ->    loads the program               -> done
     plan {id, steps}                ->      packs the arguments             -> done
-    go {id}                         ->      flush, events, steps, wait      -> done {event_us, host_us, printed}
+    go {id, held}                   ->      flush, events, steps, wait      -> done {event_us, host_us, printed}
     check {offset, count, factor}   ->      the canary's own kernel         -> done
     unload                          ->      forgets the program             -> done
     (end of the stream)             ->      ends
@@ -23,12 +23,16 @@ import mmap
 import os
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 
 PRINTED_BYTES: Final = 1 << 16
+
+
+Launches: TypeAlias = Sequence[Callable[[], None]]
+"""The steps of a plan, each of which is queued without waiting."""
 
 
 class DeviceError(Exception):
@@ -54,11 +58,13 @@ class Device(Protocol):
     def load(self, image: bytes, attributes: bool) -> None:
         """Load a program. `attributes`: its launches are cooperative or in clusters."""
 
-    def prepare(self, steps: list[dict[str, Any]]) -> Callable[[], None]:
-        """Steps with offsets into the arena, as one call that launches them all without waiting."""
+    def prepare(self, steps: list[dict[str, Any]]) -> Launches:
+        """Steps with offsets into the arena, ready to be launched."""
 
-    def go(self, launch_all: Callable[[], None]) -> tuple[float, float]:
-        """Flush the L2, launch, wait. Event time and host time, µs."""
+    def go(self, launches: Launches, held: bool = False) -> tuple[float, float]:
+        """Flush the L2, launch, wait. Event time and host time, µs. `held`: the device begins when all is queued, and
+        the host's clock with it: for a launch that is timed.
+        """
 
     def check(self, offset: int, count: int, factor: int) -> None:
         """Write `index * factor` (uint32) to `count` elements of the arena from byte `offset`, with a kernel."""
@@ -76,7 +82,7 @@ def converse(channel: Channel, make_device: Callable[[], Device]) -> None:
         channel.send({"fault": {"error": fault.error, "message": str(fault), "printed": output.take()}})
         return
     channel.send({"done": device.facts})
-    plans: dict[int, Callable[[], None]] = {}
+    plans: dict[int, Launches] = {}
     while True:
         order = channel.receive()
         try:
@@ -93,12 +99,10 @@ def converse(channel: Channel, make_device: Callable[[], Device]) -> None:
         channel.send({"done": answer})
 
 
-def _obey(
-    order: dict[str, Any], channel: Channel, device: Device, plans: dict[int, Callable[[], None]]
-) -> dict[str, Any]:
+def _obey(order: dict[str, Any], channel: Channel, device: Device, plans: dict[int, Launches]) -> dict[str, Any]:
     match order["order"]:
         case "go":
-            event_us, host_us = device.go(plans[order["id"]])
+            event_us, host_us = device.go(plans[order["id"]], order.get("held", False))
             return {"event_us": event_us, "host_us": host_us}
         case "plan":
             plans[order["id"]] = device.prepare(order["steps"])

@@ -1,0 +1,83 @@
+"""A gate on a stream: the device waits until the host has queued all that is to be timed.
+
+Else a device outruns a host that queues slowly, and waits for it between two events: several launches, or PyTorch's
+operators, which take the host 10 us each on an idle machine and many times that beside compilers.
+
+The kernel reads a word of the host's until that has the number of the turn (CUDA Driver API, section 6.13,
+cuMemHostAlloc), or for a time at most: a launch that waits for the device itself would else wait for ever.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from evaluator.backends.gpu.runner.runner import now_us
+
+HEADER: Final = b"""
+.version 6.4
+.target sm_70
+.address_size 64
+"""
+HOLD: Final = b"""
+.visible .entry hold(.param .align 8 .b8 wanted[24])
+{
+    .reg .pred %p;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [wanted];
+    ld.param.u32 %r1, [wanted+8];
+    ld.param.u64 %rd2, [wanted+16];
+    mov.u64 %rd3, %globaltimer;
+again:
+    ld.volatile.global.u32 %r2, [%rd1];
+    setp.eq.u32 %p, %r2, %r1;
+    @%p bra done;
+    mov.u64 %rd4, %globaltimer;
+    sub.u64 %rd4, %rd4, %rd3;
+    setp.lt.u64 %p, %rd4, %rd2;
+    @%p bra again;
+done:
+    ret;
+}
+"""
+"""One thread. Address of the word (8 bytes), the number that opens (4, and 4 unused), nanoseconds at most (8)."""
+HOLD_BYTES: Final = 24
+MOST_US: Final = 2000.0
+"""Queueing the launches of a plan, or the operators of a baseline, takes a host some 0.3 ms. One that takes longer
+was not running, or waits for the device."""
+_PACKED: Final = struct.Struct("<QI4xQ")
+
+
+class HostWord(Protocol):
+    """A word of the host's memory that the device reads as it changes (`driver.HostWord`)."""
+
+    pointer: int
+    """Where the device has it."""
+
+    def set(self, value: int) -> None:
+        """Write 32 bits."""
+
+
+class StreamGate:
+    """The gate of one stream, of whoever launches on it."""
+
+    def __init__(self, word: HostWord, launch: Callable[[bytes], None]) -> None:
+        """`launch` queues `hold` with these parameters, as one thread, on the stream."""
+        self._word, self._launch = word, launch
+        self._turn = 0
+        self._closed_us = 0.0
+        self.was_late = False
+        """Whether the device went on before the gate was last opened."""
+
+    def close(self) -> None:
+        """What is queued from now on begins when the gate opens."""
+        self._turn = (self._turn + 1) % (1 << 32)
+        self._closed_us = now_us()
+        self._launch(_PACKED.pack(self._word.pointer, self._turn, int(1000 * MOST_US)))
+
+    def open(self) -> float:
+        """Let the device go on. Since when it could, by the host's clock in µs: now, or when its time was up."""
+        self._word.set(self._turn)
+        opened_us = now_us()
+        self.was_late = opened_us - self._closed_us >= MOST_US
+        return min(opened_us, self._closed_us + MOST_US)

@@ -1,0 +1,123 @@
+"""The gate that holds a stream: its kernel, its turns, and what it is for on a GPU."""
+
+import struct
+import subprocess
+import time
+
+import pytest
+
+from evaluator.backends.gpu.runner import stream_gate
+from evaluator.backends.gpu.runner.stream_gate import HEADER, HOLD, HOLD_BYTES, MOST_US, StreamGate
+from evaluator.stages.compile.toolchain import find_toolchain
+
+
+class Word:
+    """Host memory that a device would read."""
+
+    pointer = 0x7F0000001000
+
+    def __init__(self):
+        self.value = 0
+
+    def set(self, value):
+        self.value = value
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The host's clock, which stands still until a test moves it."""
+    times = [1000.0]
+    monkeypatch.setattr(stream_gate, "now_us", lambda: times[0])
+    return times
+
+
+def test_its_kernel_is_taken_by_the_assembler(tmp_path):
+    text = tmp_path / "hold.ptx"
+    text.write_bytes(HEADER + HOLD)
+    ptxas = find_toolchain().nvcc.with_name("ptxas")
+    subprocess.run([ptxas, "-arch=sm_90", "-o", tmp_path / "hold.cubin", text], check=True, capture_output=True)
+
+
+def test_it_opens_for_its_own_turn_alone(clock):
+    word, queued = Word(), []
+    gate = StreamGate(word, queued.append)
+    for turn in (1, 2, 3):
+        gate.close()
+        pointer, number, most_ns = struct.unpack("<QI4xQ", queued[-1])
+        assert (pointer, most_ns, len(queued[-1])) == (word.pointer, 1000 * MOST_US, HOLD_BYTES)
+        assert number == turn != word.value
+        assert gate.open() == clock[0]
+        assert word.value == turn
+        assert not gate.was_late
+
+
+def test_a_host_that_is_late_says_since_when_the_device_went_on(clock):
+    gate = StreamGate(Word(), lambda packed: None)
+    gate.close()
+    clock[0] += MOST_US + 500
+    assert gate.open() == 1000 + MOST_US
+    assert gate.was_late
+    gate.close()
+    clock[0] += 10
+    assert gate.open() == clock[0]
+    assert not gate.was_late
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("pause_s", "within_us"), [(0.0, 200.0), (0.0005, 200.0), (0.004, 4200.0)], ids=["at_once", "late", "too_late"]
+)
+def test_a_baseline_that_is_queued_slowly_takes_no_longer(pause_s, within_us):
+    import torch
+
+    from evaluator.backends.gpu.tensors import TorchBaseline, claim_device
+
+    claim_device()
+    timer = TorchBaseline("cuda", lambda: None)
+    values = torch.ones(1 << 16, device="cuda")
+
+    def compute():
+        values.add_(1.0)
+        time.sleep(pause_s)
+        return values.add_(1.0)
+
+    times_us = []
+    for _ in range(12):
+        reading, in_time = timer._started(compute)
+        times_us.append(reading())
+        assert in_time == (pause_s < 0.001)
+    median_us = sorted(times_us)[6]
+    # One that waits longer than the stream is held counts what is left of it, and never less.
+    assert median_us < within_us
+    assert pause_s < 0.001 or median_us > 1e6 * pause_s - MOST_US - 500
+
+
+@pytest.mark.gpu
+def test_launches_of_a_plan_follow_each_other_without_waiting_for_the_host():
+    """Forty small fills, queued with a pause after each: held, the device has them back to back."""
+    from evaluator.backends.gpu.runner.cuda_device import CudaDevice, cuda
+
+    device = CudaDevice()
+    try:
+        memory = cuda.mem_alloc(1 << 16)
+        sink = cuda.mem_alloc(1 << 20)
+        device._sweep_arguments = struct.pack("<QI4xQ", int(sink), (1 << 20) // 16, int(sink))
+
+        def launch():
+            cuda.memset_d32_async(memory, 7, 1 << 14, None)
+            until_s = time.perf_counter() + 25e-6
+            while time.perf_counter() < until_s:
+                pass
+
+        many, none = [launch] * 40, []
+        device.go(many)
+        alone_us, held_us = (sorted(device.go(many, held) for _ in range(9))[4] for held in (False, True))
+        empty_us = sorted(device.go(none, True) for _ in range(9))[4]
+        assert held_us[0] < alone_us[0] / 2
+        # The host's clock begins when the device may: it sees no more of the queueing than of none.
+        assert held_us[1] - held_us[0] < empty_us[1] - empty_us[0] + 25
+        # Of more than the device waits for, what comes later counts as ever; no clock is behind the device's.
+        event_us, host_us = device.go(many * 4, True)
+        assert host_us > event_us - 2
+    finally:
+        device._context.pop()
