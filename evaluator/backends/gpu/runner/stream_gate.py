@@ -48,7 +48,7 @@ was not running, or waits for the device."""
 _PACKED: Final = struct.Struct("<QI4xQ")
 
 
-class HostWord(Protocol):
+class GateWord(Protocol):
     """A word of the host's memory that the device reads as it changes (`driver.HostWord`)."""
 
     pointer: int
@@ -61,7 +61,7 @@ class HostWord(Protocol):
 class StreamGate:
     """The gate of one stream, of whoever launches on it."""
 
-    def __init__(self, word: HostWord, launch: Callable[[bytes], None]) -> None:
+    def __init__(self, word: GateWord, launch: Callable[[bytes], None]) -> None:
         """`launch` queues `hold` with these parameters, as one thread, on the stream."""
         self._word, self._launch = word, launch
         self._turn = 0
