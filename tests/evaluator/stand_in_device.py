@@ -20,7 +20,11 @@ from evaluator.backends.gpu.runner.runner import DeviceError, now_us
 class StandIn:
     """A device (`runner.Device`) that computes on the host."""
 
-    def __init__(self):
+    MAKING_S = 0
+
+    def __init__(self, before_context=lambda: None):
+        before_context()
+        time.sleep(self.MAKING_S)
         self.facts = {"l2_bytes": 0, "context_ms": 0.0}
         self._arena = None
         self._program = {}
@@ -124,6 +128,20 @@ class StandIn:
         if self._launches > self._program.get("hangs_after", math.inf):
             return 3600
         return self._program.get("takes_s", 0.002) if self._launches > self._program.get("slow_after", 0) else 0
+
+
+class SlowStandIn(StandIn):
+    """A device whose context takes long to be made."""
+
+    MAKING_S = 0.5
+
+
+class KilledStandIn(StandIn):
+    """A device under which somebody kills the runner, while it makes its context."""
+
+    def __init__(self, before_context):
+        before_context()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class LoneStandIn(StandIn):
