@@ -45,7 +45,7 @@ class StandInServices:
         self.instruments = instruments
         self.turns = GpuTurns(turns)
         self.baseline = TorchBaseline("cpu", lambda: DeviceState(name="stand-in", uuid="GPU-0", driver="1.0"))
-        pool = RunnerPool(sandbox, "none", device=DEVICE)
+        pool = RunnerPool(sandbox, "none", device=DEVICE, contexts=self.turns.contexts)
         cache = Cache(sandbox.root / "cache", 1 << 28)
         self.references = References(sandbox, cache, "", "1.0", self.baseline.probe)
         self.host_runtime = HostRuntime(sandbox, "", StandInSide())

@@ -20,7 +20,11 @@ from evaluator.backends.gpu.runner.runner import DeviceError, now_us
 class StandIn:
     """A device (`runner.Device`) that computes on the host."""
 
-    def __init__(self):
+    MAKING_S = 0
+
+    def __init__(self, before_context=lambda: None):
+        before_context()
+        time.sleep(self.MAKING_S)
         self.facts = {"l2_bytes": 0, "context_ms": 0.0}
         self._arena = None
         self._program = {}
@@ -126,6 +130,20 @@ class StandIn:
         return self._program.get("takes_s", 0.002) if self._launches > self._program.get("slow_after", 0) else 0
 
 
+class SlowStandIn(StandIn):
+    """A device whose context takes long to be made."""
+
+    MAKING_S = 0.5
+
+
+class KilledStandIn(StandIn):
+    """A device under which somebody kills the runner, while it makes its context."""
+
+    def __init__(self, before_context):
+        before_context()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 class LoneStandIn(StandIn):
     """The device of a process that no referee shares memory with: addresses lie in one array of its own."""
 
@@ -144,7 +162,8 @@ class LoneStandIn(StandIn):
         return start
 
     def launch(self, steps):
-        self.prepare(steps)()
+        for launch in self.prepare(steps):
+            launch()
 
     def close(self):
         pass

@@ -3,11 +3,13 @@
 A runner that faulted, hung, or leaves any doubt is ended, and its end is waited for before its memory is used again.
 """
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from evaluator.backends.gpu.contexts import ContextFile
 from evaluator.backends.gpu.runner import launcher
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, ChannelTimeoutError
 from evaluator.errors import GpuError
@@ -116,12 +118,21 @@ class Runner:
 class RunnerPool:
     """Runners of one GPU. Not for several threads at once."""
 
-    def __init__(self, sandbox: Sandbox, gpu: str, ahead: int = 2, device: str = REAL_DEVICE) -> None:
-        """`gpu` is the UUID of the one device that runners see; `ahead`: how many are kept ready.
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        gpu: str,
+        ahead: int = 2,
+        device: str = REAL_DEVICE,
+        contexts: ContextFile | None = None,
+    ) -> None:
+        """`gpu` is the UUID of the one device that runners see; `ahead`: how many are kept ready; `contexts`: what
+        keeps the making and ending of theirs away from timings, where anything does.
 
         Raises SandboxError, StorageError, GpuError.
         """
         self._ahead = ahead
+        self._contexts = contexts
         self._ended: dict[int, int] = {}
         self._forked: deque[Runner] = deque()
         self._asked = 0
@@ -197,12 +208,18 @@ class RunnerPool:
 
     def _prepare(self) -> None:
         while self._asked < self._ahead:
-            self._send({"order": "fork"})
+            # One for each: a lock belongs to an open file.
+            lock = self._contexts.opened() if self._contexts is not None else None
+            try:
+                self._send({"order": "fork", "lock": lock is not None}, () if lock is None else (lock,))
+            finally:
+                if lock is not None:
+                    os.close(lock)
             self._asked += 1
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         try:
-            self._channel.send(message)
+            self._channel.send(message, descriptors)
         except ChannelClosedError as closed:
             raise self._is_gone(closed) from closed
 

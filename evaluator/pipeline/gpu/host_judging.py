@@ -82,8 +82,10 @@ def judge_host(
             why = "nothing was timed: the file that states the problem says no way to compute it with PyTorch"
             found = replace(found, verified=verified.warned((why,)))
         elif ruling is None and settings.timing:
-            found = _timed(found, plan, session, request, rng, baseline, progress)
-            clock.lap("time")
+            with turn.without_new_contexts():
+                clock.lap("turn")
+                found = _timed(found, plan, session, request, rng, baseline, progress)
+                clock.lap("time")
     return replace(found, phases_s=clock.laps_s)
 
 

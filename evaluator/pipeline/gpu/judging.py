@@ -122,9 +122,9 @@ class _TimedTurn:
         self._turn.give_way()
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def exclusive(self, no_new_contexts: bool) -> Iterator[None]:
         self._clock.lap("before_time")
-        with self._turn.exclusive():
+        with self._turn.exclusive(no_new_contexts):
             self._clock.lap("turn")
             yield
             self._clock.lap("time")

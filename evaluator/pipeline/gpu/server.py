@@ -266,7 +266,7 @@ class GpuRefereeServices:
         place = selftest.choose(work, sandbox)  # type: ignore[arg-type]
         tool_runner = ToolRunner(place, uuid)
         self.instruments: Instruments | None = Instruments(Profiler(tool_runner), Sanitizer(tool_runner))
-        pool = RunnerPool(place, uuid, ahead)
+        pool = RunnerPool(place, uuid, ahead, contexts=self.turns.contexts)
         try:
             from evaluator.backends.gpu import tensors
             from evaluator.backends.gpu.device import health

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from evaluator.backends.gpu.contexts import ContextFile
 from evaluator.errors import GpuError
 
 _TICKET: Final = re.compile(r"\d{12}-(?:together|alone)")
 _NUMBERS: Final = "numbers"
+_CONTEXTS: Final = "contexts.lock"
 
 
 class GpuTurns:
@@ -25,11 +27,13 @@ class GpuTurns:
     def __init__(self, folder: Path | None) -> None:
         """`folder`: the GPU's; None where one referee has it to itself, which waits for nobody."""
         self._folder = folder
+        self.contexts = ContextFile(None if folder is None else folder / _CONTEXTS)
+        """What keeps contexts from being made and ended beside a timing; also that of one referee alone."""
 
     @contextlib.contextmanager
     def job(self) -> Iterator["GpuTurn"]:
         """A turn together with others, while the block runs. Raises GpuError where the folder cannot be used."""
-        turn = GpuTurn(self._folder)
+        turn = GpuTurn(self._folder, self.contexts)
         try:
             turn.together()
             yield turn
@@ -40,8 +44,8 @@ class GpuTurns:
 class GpuTurn:
     """The turn of one job."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None, contexts: ContextFile | None = None) -> None:
+        self._folder, self._contexts = folder, contexts
         self._ticket: BinaryIO | None = None
 
     def together(self) -> None:
@@ -53,11 +57,19 @@ class GpuTurn:
         self._take("alone")
 
     @contextlib.contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Alone while the block runs, and together with others after it; still alone where that raises."""
+    def exclusive(self, no_new_contexts: bool = False) -> Iterator[None]:
+        """Alone while the block runs, and together with others after it; still alone where that raises.
+
+        `no_new_contexts`: as in `without_new_contexts`, from when the turn is had until the block ends or raises.
+        """
         self.alone()
-        yield
+        with self.without_new_contexts() if no_new_contexts else contextlib.nullcontext():
+            yield
         self.together()
+
+    def without_new_contexts(self) -> contextlib.AbstractContextManager[None]:
+        """While the block runs no runner of the GPU makes or ends a context (`contexts.ContextFile.without_new`)."""
+        return contextlib.nullcontext() if self._contexts is None else self._contexts.without_new()
 
     def give_way(self) -> None:
         """Let those go first who wait to have the GPU for themselves, if there are any: held together, between steps

@@ -68,6 +68,11 @@ class Channel:
         """For select and poll."""
         return self._socket.fileno()
 
+    @property
+    def has_more(self) -> bool:
+        """Whether something that came with the last message is still unread: select and poll do not tell of that."""
+        return bool(self._unread)
+
     def option(self, name: int, size_bytes: int) -> bytes:
         """What the kernel says of the socket (socket(7)). Raises OSError."""
         return self._socket.getsockopt(socket.SOL_SOCKET, name, size_bytes)

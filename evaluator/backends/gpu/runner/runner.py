@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
+from evaluator.backends.gpu.runner.context_lock import ContextLock
 
 PRINTED_BYTES: Final = 1 << 16
 
@@ -73,14 +74,23 @@ class Device(Protocol):
         """Remove the program and all that it could have left on the device."""
 
 
-def converse(channel: Channel, make_device: Callable[[], Device]) -> None:
-    """A runner's whole life. Raises ChannelClosedError when the referee is done with it."""
+MakeDevice: TypeAlias = Callable[[Callable[[], None]], Device]
+"""Makes the device; calls what it is given just before it makes a context. Raises DeviceError."""
+
+
+def converse(channel: Channel, make_device: MakeDevice, lock: ContextLock) -> None:
+    """A runner's whole life. Raises ChannelClosedError when the referee is done with it.
+
+    `lock`: held while the context is made.
+    """
     output = _Output()
     try:
-        device = make_device()
+        device = make_device(lock.enter)
     except DeviceError as fault:
         channel.send({"fault": {"error": fault.error, "message": str(fault), "printed": output.take()}})
         return
+    finally:
+        lock.leave()
     channel.send({"done": device.facts})
     plans: dict[int, Launches] = {}
     while True:

@@ -1,6 +1,7 @@
 """Turns of the referees of one GPU: who waits for whom, in which order, and what a dead one leaves."""
 
 import contextlib
+import fcntl
 import signal
 import socket
 import subprocess
@@ -9,12 +10,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from stand_in import StandInServices
 from test_referees import gpu, request
 
 from common.contract import Settings
 from evaluator.backends.gpu.session import GpuSession
 from evaluator.pipeline.gpu.client import GpuReferee
+from evaluator.pipeline.gpu.judging import judge_and_time
 from evaluator.pipeline.gpu.referees import GpuReferees
 from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.gpu.turns import GpuTurn, GpuTurns
@@ -125,3 +128,42 @@ def test_two_referees_of_one_gpu_verify_together_and_time_alone(tmp_path, monkey
         began_s, ended_s = quiet[0][0], quiet[-1][1]
         others = [one for one in runs if one[0] != session]
         assert not any(other_s < ended_s and end_s > began_s for _, _, other_s, end_s in others)
+
+
+@pytest.mark.parametrize(
+    ("deed", "is_long"), [("slow", True), ("relu", False)], ids=["long launches", "short launches"]
+)
+def test_contexts_wait_for_timings_of_long_launches_alone(tmp_path, monkeypatch, deed, is_long):
+    held, run_before = [], GpuSession.run
+    # A busy processor is slow at relu.
+    monkeypatch.setattr("evaluator.stages.time.measurement._DISTURBED_US", 20_000.0)
+    services = StandInServices(selftest.choose(tmp_path / "work"), turns=tmp_path / "turns")
+
+    def is_held():
+        with open(tmp_path / "turns/contexts.lock", "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def run(session, asked):
+        if asked.steps:
+            held.append((asked.quiet, is_held()))
+        return run_before(session, asked)
+
+    monkeypatch.setattr(GpuSession, "run", run)
+    timed = Settings(verification="quick", sizes={"n": 3000}, max_launches=10)
+    asked = request(deed, settings=timed, takes_s=0.03)
+    with contextlib.closing(services.runtime) as runtime:
+        found = judge_and_time(
+            asked,
+            lambda plan, size_bytes: runtime.open(asked.program, False, size_bytes),
+            services.rng,
+            services.baseline,
+            lambda event: None,
+            turns=services.turns,
+        )
+    assert found.look.ruling is None
+    assert {is_held for quiet, is_held in held if not quiet} == {False}
+    assert {is_held for quiet, is_held in held if quiet} == {is_long}

@@ -62,9 +62,9 @@ def referees(machine):
     return GpuReferees(machine, folder)
 
 
-def request(deed="relu", limit_s=30.0, settings=None):
+def request(deed="relu", limit_s=30.0, settings=None, **more):
     settings = settings or Settings(verification="quick", sizes={"n": 3000}, timing=False, run_timeout_s=limit_s)
-    made = program(deed)
+    made = program(deed, **more)
     return JudgeRequest(made, relu_plan(made), settings, local_memory=False, secret=os.urandom(32))
 
 
