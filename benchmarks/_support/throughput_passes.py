@@ -223,8 +223,13 @@ def costliest(answers: Sequence[Answered], most: int = 20) -> list[dict[str, Any
     ]
 
 
-def _samples_of(timing: Timing | None) -> dict[str, list[float]]:
-    """Its times and its baseline's, in their order: why it took so many launches."""
+def _samples_of(timing: Timing | None) -> dict[str, dict[str, float]]:
+    """How its times and its baseline's lie, µs: why it took so many launches."""
     if timing is None:
         return {}
-    return {"samples_us": list(timing.samples_us), "baseline_samples_us": list(timing.baseline_samples_us)}
+    return {"times_us": _spread(timing.samples_us), "baseline_times_us": _spread(timing.baseline_samples_us)}
+
+
+def _spread(samples: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(samples)
+    return {f"p{share}": ordered[min(share * len(ordered) // 100, len(ordered) - 1)] for share in (10, 50, 90)}

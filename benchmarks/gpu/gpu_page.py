@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "gpu.md"
 NAMES = (
     "throughput",
-    "throughput_default",
     "several_gpus",
     "timing_repeatability",
     "gpu_corpus",
@@ -143,12 +142,11 @@ that hold*: how many of the stated 95 % intervals hold the speedup of all sample
 {table(head, rows)}
 {_goals(record)}
 {_missed_here(record)}
-What is behind it for kernels that are bound by memory: their times fall on **two humps about 1.4 µs apart**, about
-40 % of them on the upper one, whatever is done before a launch (idling, flushing the L2, spinning, other contexts at
-work). So the median of few launches moves by up to 1 %, from one hump towards the other, and an interval that was
-measured within one evaluation can miss it. It does not explain `long_matmul`, which is bound by arithmetic, nor why
-the busy machine repeats better than the idle one. The caller chooses: a smaller `timing_precision` (0.001 to 0.1;
-0.01 by default) takes more launches, and samples of the same program are pooled when it is graded again.
+The times of kernels that are bound by memory fall on **two humps about 1.4 µs apart**, about 40 % of them on the
+upper one, whatever is done before a launch (idling, flushing the L2, spinning, other contexts at work). So the median
+of few launches moves by up to 1 %, from one hump towards the other, and an interval that was measured within one
+evaluation can miss it. The caller chooses: a smaller `timing_precision` (0.001 to 0.1; 0.01 by default) takes more
+launches, and samples of the same program are pooled when it is graded again.
 A kernel of a few µs, such as `short_vector_add`, moves more, because the clock of CUDA's events has steps; it has no
 goal. The largest shift of a median between the two conditions was {100 * figures["worst_shift_when_busy"]:.1f} %.
 """

@@ -26,13 +26,11 @@ def test_every_attack_and_every_differing_kernel_is_on_the_page(records):
 
 def test_a_goal_that_is_missed_is_said(records):
     changed = copy.deepcopy(records)
-    for record in (changed["throughput"], changed["throughput_default"]):
-        record["figures"]["default_per_minute"] = 312.0
-        record["goals"]["default_per_minute"] = [">=", 300.0]
+    changed["throughput"]["figures"]["default_per_minute"] = 312.0
     changed["throughput"]["figures"]["coarse_warm_per_minute"] = 999.0
     changed["timing_repeatability"]["figures"]["busy_coverage"] = 0.5
     text = gpu_page.page(changed)
-    assert text.count("| **312** | at least 300: met |") == 2
+    assert "| **312** | at least 300: met |" in text
     assert "| **999** | at least 1000: **missed** |" in text
     assert "busy coverage (0.5)" in text
 
