@@ -41,7 +41,7 @@ def section(records: Mapping[str, Record]) -> str:
     rows = [_rate(record, name, said) for name, said in named]
     spent = [_spent(figures, name, said) for name, said in ours]
     wrong = [_wrong(text) for text in record["details"]["wrong"]]
-    head = ("", "a minute", "goal", "p50, s", "core, s each", "GPU, s each", "USD a thousand")
+    head = ("", "a minute", "goal", "evaluations", "p50, s", "core, s each", "GPU, s each", "USD a thousand")
     return f"""## Evaluations a minute
 
 Asked for by {figures["clients"]:.0f} clients of a service with {figures["workers"]:.0f} workers on \
@@ -51,9 +51,17 @@ reckoned at {figures["gpu_usd_an_hour"]:g} USD
 an hour of a GPU, busy or not, and {figures["core_usd_an_hour"]:g} USD an hour of a core that is used.
 
 {table(head, rows)}
+`default`: nothing is set, neither by the service's owner nor by its callers. `coarse`: contexts that serve 100
+programs (`ASSAY_JOBS_PER_RUNNER=100`), `reward_precision` 0.02, `rehearse` false, `run_timeout_s` 10; *new* is
+what nobody has compiled before. *Evaluations* were done in the seconds beside them, which
+begin once the first verdicts are there.
+{_other_goals(record)}
+
 Where the time of an evaluation goes, milliseconds each:
 
 {table(("", *(phase.replace("_", ", ", 1).replace("_", " ") for phase in _PHASES), "referees busy"), spent)}
+*Referees busy*: the share of the time in which a referee has a job, summed over the GPU's referees.
+
 What bounds the rate:
 {bullets(_bound(record, name, said) for name, said in ours)}
 No other referee runs anything while one has the GPU alone, and what the submissions themselves take on the GPU is the
@@ -79,6 +87,18 @@ def _bound(record: Record, name: str, said: str) -> str:
         f"{100 * figures[f'{name}_gpu_busy_share']:.0f} %, with `{most}` alone taking {100 * share:.0f} % of the "
         "referees' time."
     )
+
+
+def _other_goals(record: Record) -> str:
+    """What a referee may take for a verdict: goals that have no column."""
+    figures, goals = record["figures"], record["goals"]
+    said = [
+        f"A referee has the job of a verdict for {figures[goal]:.2f} s in {words}; the goal is "
+        f"{goal_in_words(figures[goal], goals[goal])}."
+        for name, words in _PASSES
+        if (goal := f"{name}_referee_s_each") in goals
+    ]
+    return "\n".join(said)
 
 
 def _several(record: Record) -> str:
@@ -110,7 +130,8 @@ def _rate(record: Record, name: str, said: str) -> tuple[str, ...]:
     seconds = (f"{figures[f'{name}_{what}_s_each']:.3g}" for what in ("cpu", "gpu"))
     goal = goal_in_words(each, record["goals"].get(f"{name}_per_minute"))
     usd = f"{figures[f'{name}_usd_a_thousand']:.2f}"
-    return said, f"**{each:.0f}**", goal, f"{figures[f'{name}_p50_s']:.3g}", *seconds, usd
+    done = f"{figures[f'{name}_evaluations']:.0f} in {figures[f'{name}_seconds']:.0f} s"
+    return said, f"**{each:.0f}**", goal, done, f"{figures[f'{name}_p50_s']:.3g}", *seconds, usd
 
 
 def _spent(figures: Mapping[str, float], name: str, said: str) -> tuple[str, ...]:
