@@ -53,8 +53,8 @@ an hour of a GPU, busy or not, and {figures["core_usd_an_hour"]:g} USD an hour o
 {table(head, rows)}
 `default`: nothing is set, neither by the service's owner nor by its callers. `coarse`: contexts that serve 100
 programs (`ASSAY_JOBS_PER_RUNNER=100`), `reward_precision` 0.02, `rehearse` false, `run_timeout_s` 10; *new* is
-what nobody has compiled before. *Evaluations* were done in the seconds beside them, which
-begin once the first verdicts are there.
+what nobody has compiled before. *Evaluations* were done in the seconds beside them, which begin once the first
+verdicts are there.
 {_other_goals(record)}
 
 Where the time of an evaluation goes, milliseconds each:
