@@ -1,6 +1,7 @@
 """What pydantic found wrong with what a caller gave, in plain words."""
 
 import difflib
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,11 +18,21 @@ def in_plain_words(error: ValidationError) -> str:
     """The first few of pydantic's findings in plain words, one for each place."""
     found: dict[str, list[str]] = {}
     for one in error.errors():
-        parts = [part if isinstance(part, int) else _short(part) for part in one["loc"] if part not in _NO_PLACES]
+        parts = [part if isinstance(part, int) else _short(part) for part in one["loc"] if not _is_type(part)]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
         found.setdefault(place or "it", []).append(_in_words(dict(one)) + _beside(one["type"], parts))
-    said = [f"{place} {' and '.join(dict.fromkeys(words))}" for place, words in list(found.items())[:3]]
+    said = [f"{place} {' and '.join(_together(words))}" for place, words in list(found.items())[:3]]
     return "; ".join(said) + (f"; and {len(found) - 3} more" if len(found) > 3 else "") + "."
+
+
+def _is_type(part: int | str) -> bool:
+    """Whether this part of a place is the type that was tried there, as pydantic names it."""
+    return part in _NO_PLACES or (isinstance(part, str) and part.startswith("function-"))
+
+
+def _together(words: Sequence[str]) -> Sequence[str]:
+    """What was found at one place, once; of a number or an expression only that."""
+    return [_EXPRESSION] if _EXPRESSION in words else list(dict.fromkeys(words))
 
 
 def _beside(kind: str, place: Sequence[int | str]) -> str:
@@ -68,11 +79,12 @@ _REMEDIES: Final = {
 }
 _NO_PLACES = ("launch", "fill", "copy", "constrained-str", "str", "int", "float")
 """What pydantic puts between the places, to say which of several types it tried."""
+_EXPRESSION = "must be an integer or an expression"
 _WORDS = {
     "missing": "is missing",
     "extra_forbidden": "is not known here",
-    "int_type": "must be an integer or an expression",
-    "int_from_float": "must be an integer or an expression",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
     "string_type": "must be a text",
     "float_type": "must be a number",
     "list_type": "must be a list",
@@ -113,7 +125,11 @@ def _in_words(one: dict[str, Any]) -> str:
         form = _FORMS.get(context.get("pattern", ""))
         said = f": it {form}" if form else ", which cannot be a name or a value here"
         return f"is {_short(str(one['input']))!r}{said}"
-    return _WORDS[kind].format(**context) if kind in _WORDS else f"is wrong: {one['msg']}"
+    if isinstance(one["input"], float) and math.isnan(one["input"]):
+        return "must be a number"
+    words = _WORDS[kind].format(**context) if kind in _WORDS else f"is wrong: {one['msg']}"
+    # Where another type was tried too, that is a launch plan's expression.
+    return _EXPRESSION if kind.startswith("int_") and _is_type(one["loc"][-1]) else words
 
 
 def _short(value: Any) -> Any:
