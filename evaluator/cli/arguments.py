@@ -141,6 +141,7 @@ def submission_settings(given: dict[str, object]) -> Settings:
         said = in_plain_words(error)
         for name, option in (
             ("run_timeout_s", "--timeout"),
+            ("timing_precision", "--timing-precision"),
             ("compile_timeout_s", "--compile-timeout"),
             ("shrink_s", "--shrink-s"),
             ("schedule", "--schedule"),

@@ -93,6 +93,14 @@ _SHRINK_S = 10.0
 )
 @click.option("--target-speedup", type=float, default=2.0, show_default=True)
 @click.option(
+    "--timing-precision",
+    type=float,
+    default=0.01,
+    show_default=True,
+    metavar="SHARE",
+    help="On a GPU, launch until the speedup is known to this share of it.",
+)
+@click.option(
     "--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Limit of all runs, seconds."
 )
 @click.option(
@@ -147,6 +155,7 @@ def grade(
     flags: tuple[str, ...],
     reward: str,
     target_speedup: float,
+    timing_precision: float,
     timeout_s: float,
     compile_timeout_s: float,
     estimate_for: str,
@@ -191,6 +200,7 @@ def grade(
             "flags": flags,
             "reward": reward,
             "target_speedup": target_speedup,
+            "timing_precision": timing_precision,
             "run_timeout_s": timeout_s,
             "compile_timeout_s": compile_timeout_s,
             "estimate_for": None if estimate_for == "none" else estimate_for,

@@ -195,6 +195,7 @@ def test_a_plan_that_is_not_there(assay, write):
         ("--reward", "all"),
         ("--backend", "gpu"),
         ("--target-speedup", "inf"),
+        ("--timing-precision", "0.2"),
         (*("--flag", "-lineinfo") * 17,),
         ("--unknown",),
     ],

@@ -147,11 +147,13 @@ def test_options_reach_the_settings(run):
     ended = run(
         *("grade", "-", "--problem", "relu", "--json", "--size", "n=77", "--timeout", "5", "--compile-timeout", "20"),
         *("--arch", "sm_80", "--flag=--use_fast_math", "--reward", "gated", "--target-speedup", "3"),
+        *("--timing-precision", "0.002"),
         input=NAIVE,
     )
     settings = Verdict.model_validate_json(ended.stdout).receipt.settings
     assert settings.sizes == {"n": 77}
     assert (settings.run_timeout_s, settings.compile_timeout_s, settings.target_speedup) == (5, 20, 3)
+    assert settings.timing_precision == 0.002
     assert (settings.arch, settings.flags, settings.reward) == ("sm_80", ("--use_fast_math",), "gated")
 
 
