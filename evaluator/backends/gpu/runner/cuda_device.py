@@ -96,9 +96,6 @@ done:
 )
 """Our own kernels, as PTX for the driver to compile: the canary; a reader of memory, which leaves the L2 full of it
 and nothing to be written back; zeros over all shared memory of a block; and what holds the stream (`stream_gate`)."""
-_QUEUED_MOST: Final = 64
-"""Steps of a plan that the device waits for: it is behind the host then, and a launch takes a host some 4 us. Of more
-it would be the referee's clock that sees the waiting, and the driver's queue is full at a thousand."""
 
 
 @contextlib.contextmanager
@@ -240,13 +237,12 @@ class CudaDevice:
             # back.
             self._sweep._launch_kernel(self._sweep_grid, (512, 1, 1), self._sweep_arguments, 0, None)
             self._begin.record()
-            for number, launch in enumerate(launches):
-                if held and number == _QUEUED_MOST:
-                    started_us = self._gate.open()
-                launch()
-            self._end.record()
-            if held and len(launches) <= _QUEUED_MOST:
-                started_us = self._gate.open()
+            steps = (*launches, self._end.record)
+            if held:
+                started_us = self._gate.queue(steps)
+            else:
+                for step in steps:
+                    step()
             self._end.synchronize()
             ended_us = now_us()
             return self._end.time_since(self._begin) * 1000, ended_us - started_us
