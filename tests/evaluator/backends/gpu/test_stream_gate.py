@@ -8,6 +8,8 @@ import pytest
 
 from evaluator.backends.gpu.runner import stream_gate
 from evaluator.backends.gpu.runner.stream_gate import HEADER, HOLD, HOLD_BYTES, MOST_US, StreamGate
+from evaluator.backends.gpu.tensors import TorchBaseline
+from evaluator.problems.catalogue import find_problem
 from evaluator.stages.compile.toolchain import find_toolchain
 
 
@@ -95,6 +97,26 @@ def test_few_steps_are_all_queued_before_the_device_begins(clock):
     assert word.value
 
 
+def test_a_baseline_that_was_late_while_the_host_was_busy_is_held_again(monkeypatch):
+    held, busy = [], [True]
+    baseline = TorchBaseline("cpu", lambda: None)
+
+    def started(compute, is_held=True):
+        held.append(is_held)
+        return (lambda: 1.0), is_held and not busy[0]
+
+    monkeypatch.setattr(baseline, "_started", started)
+    problem = find_problem("relu")
+    start = baseline.timer(problem, {}, problem.timing_sizes)
+    for _ in range(10):
+        start()
+    assert held == [True] * 3 + [False] * 5 + [True, False]
+    busy[0] = False
+    for _ in range(10):
+        start()
+    assert held[-4:] == [True] * 4
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("pause_s", "within_us"), [(0.0, 200.0), (0.0005, 200.0), (0.004, 4200.0)], ids=["at_once", "late", "too_late"]
@@ -102,7 +124,7 @@ def test_few_steps_are_all_queued_before_the_device_begins(clock):
 def test_a_baseline_that_is_queued_slowly_takes_no_longer(pause_s, within_us):
     import torch
 
-    from evaluator.backends.gpu.tensors import TorchBaseline, claim_device
+    from evaluator.backends.gpu.tensors import claim_device
 
     claim_device()
     timer = TorchBaseline("cuda", lambda: None)
