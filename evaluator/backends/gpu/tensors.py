@@ -291,7 +291,9 @@ def free_bytes() -> int:
 _ADDRESS = struct.Struct("<Q")
 _LATE_MOST = 3
 """So often in a row a baseline may take longer to queue than the stream is held: then it waits for the device itself,
-as `bincount` does, and is no longer held up."""
+as `bincount` does, or the host is busy, and it is held up only once in a while, to see whether that is so still."""
+_HELD_AGAIN = 8
+"""A baseline that was late is held every so many runs: not held, a busy host makes it slower."""
 
 
 _PROBES = 9
@@ -323,7 +325,7 @@ class TorchBaseline:
 
         def started() -> Callable[[], float]:
             nonlocal late
-            reading, in_time = self._started(compute, late < _LATE_MOST)
+            reading, in_time = self._started(compute, late < _LATE_MOST or late % _HELD_AGAIN == 0)
             late = 0 if in_time else late + 1
             return reading
 

@@ -96,11 +96,6 @@ done:
 )
 """Our own kernels, as PTX for the driver to compile: the canary; a reader of memory, which leaves the L2 full of it
 and nothing to be written back; zeros over all shared memory of a block; and what holds the stream (`stream_gate`)."""
-_QUEUED_MOST_US: Final = 400.0
-"""So long the device waits for more than a few steps: a host queues a hundred then, or twenty with attributes. More
-would be seen by the referee's clock, which may be 1,000 us behind the host's; and at a thousand the queue is full."""
-_FEW_STEPS: Final = 16
-"""They are waited for in any case, by a host that was not running meanwhile too."""
 
 
 @contextlib.contextmanager
@@ -236,20 +231,18 @@ class CudaDevice:
                 driver.reset_persisting_l2()
             if held:
                 self._gate.close()
-            started_us, waits = now_us(), held
+            started_us = now_us()
             # The flush runs while the host queues what follows, and where the stream is held only then: so the time
             # of queueing does not count. It reads: had it written, the kernel would pay for writing the flush's lines
             # back.
             self._sweep._launch_kernel(self._sweep_grid, (512, 1, 1), self._sweep_arguments, 0, None)
             self._begin.record()
-            until_us = started_us + _QUEUED_MOST_US
-            for number, launch in enumerate(launches):
-                if waits and number >= _FEW_STEPS and now_us() > until_us:
-                    started_us, waits = self._gate.open(), False
-                launch()
-            self._end.record()
-            if waits:
-                started_us = self._gate.open()
+            steps = (*launches, self._end.record)
+            if held:
+                started_us = self._gate.queue(steps)
+            else:
+                for step in steps:
+                    step()
             self._end.synchronize()
             ended_us = now_us()
             return self._end.time_since(self._begin) * 1000, ended_us - started_us
