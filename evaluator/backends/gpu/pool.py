@@ -153,8 +153,12 @@ class RunnerPool:
     def take(self) -> Runner:
         """A runner whose context is ready. Raises GpuError."""
         self._prepare()
+        until_s = time.monotonic() + _READY_S
         while not self._forked:
-            self._listen(_READY_S)
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                raise self._is_gone(f"no answer for {_READY_S:g} s")
+            self._listen(left_s)
         runner = self._forked.popleft()
         self._asked -= 1
         self._prepare()
@@ -223,9 +227,9 @@ class RunnerPool:
         except ChannelClosedError as closed:
             raise self._is_gone(closed) from closed
 
-    def _is_gone(self, closed: Exception) -> GpuError:
+    def _is_gone(self, how: object) -> GpuError:
         self.gone = True
-        return GpuError(f"The process that makes runners is gone ({closed}).", "The job can be tried again.")
+        return GpuError(f"The process that makes runners is gone ({how}).", "The job can be tried again.")
 
     def _listen(self, timeout_s: float, until_ended: int | None = None) -> None:
         """Take in what the zygote says, waiting for the first message (or the end of a pid) at most `timeout_s`."""

@@ -12,6 +12,7 @@ import pytest
 from evaluator.backends.gpu.contexts import ContextFile
 from evaluator.backends.gpu.pool import RunnerHungError, RunnerPool
 from evaluator.backends.gpu.runner import zygote
+from evaluator.backends.gpu.runner.channel import Channel
 from evaluator.backends.gpu.runner.context_lock import ContextLock
 from evaluator.errors import GpuError
 from evaluator.pipeline.gpu.turns import GpuTurns
@@ -185,6 +186,23 @@ def test_no_descriptor_is_left_where_no_runner_can_be_ordered(place, turns):
         with pytest.raises(GpuError, match="is gone"):
             pool.take()
         assert len(os.listdir("/proc/self/fd")) <= before + 1  # a runner's channel that had come already
+
+
+def test_a_zygote_that_does_not_answer_is_not_waited_for_for_ever(place, monkeypatch):
+    with runners(place, None) as pool:
+        pool.take()
+        monkeypatch.setattr("evaluator.backends.gpu.pool._READY_S", 0.2)
+        silent, theirs = Channel.pair()
+        answering, pool._channel = pool._channel, silent
+        pool._forked.clear()
+        began_s = time.monotonic()
+        with pytest.raises(GpuError, match="no answer for"):
+            pool.take()
+        assert time.monotonic() - began_s < 5
+        assert pool.gone  # so the referee ends, and the next grader starts another
+        pool._channel = answering
+        silent.close()
+        theirs.close()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
