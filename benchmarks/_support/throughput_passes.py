@@ -35,7 +35,8 @@ class Answered:
     speedup: float | None = None
     launches: int | None = None
     trials: int = 0
-    timing: Timing | None = None
+    times: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """How its times and its baseline's lie, µs: why it took so many launches."""
 
     @property
     def wrong(self) -> bool:
@@ -62,7 +63,7 @@ class Answered:
             timing.speedup if timing else None,
             timing.launches if timing else None,
             len(correctness.trials) if correctness else 0,
-            timing,
+            _spreads(timing) if timing else {},
         )
 
 
@@ -217,16 +218,13 @@ def costliest(answers: Sequence[Answered], most: int = 20) -> list[dict[str, Any
             "speedup": one.speedup,
             "launches": one.launches,
             "phases_s": dict(one.phases_s),
-            **_samples_of(one.timing),
+            **one.times,
         }
         for one in ordered
     ]
 
 
-def _samples_of(timing: Timing | None) -> dict[str, dict[str, float]]:
-    """How its times and its baseline's lie, µs: why it took so many launches."""
-    if timing is None:
-        return {}
+def _spreads(timing: Timing) -> dict[str, dict[str, float]]:
     return {"times_us": _spread(timing.samples_us), "baseline_times_us": _spread(timing.baseline_samples_us)}
 
 

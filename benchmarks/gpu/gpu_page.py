@@ -140,9 +140,8 @@ def _command(record: Record) -> str:
 
 def _repeatability(record: Record) -> str:
     figures = record["figures"]
-    names = [key[5:-11] for key in figures if key.startswith("idle_") and key.endswith("_latency_us")]
     rows = []
-    for name in names:
+    for name in _kernels(figures):
         for condition in ("idle", "busy"):
             one = {key: figures[f"{condition}_{name}_{key}"] for key in ("latency_us", "speedup", "launches")}
             shares = [figures[f"{condition}_{name}_{key}"] for key in ("latency_cv", "speedup_cv", "half_width")]
@@ -191,9 +190,13 @@ busy machine, without the short one {100 * _shift(figures):.1f} %.
 """
 
 
+def _kernels(figures: Mapping[str, float]) -> list[str]:
+    """Names of all that were timed again and again."""
+    return [key[5:-11] for key in figures if key.startswith("idle_") and key.endswith("_latency_us")]
+
+
 def _long_enough(figures: Mapping[str, float]) -> list[str]:
-    names = [key[5:-11] for key in figures if key.startswith("idle_") and key.endswith("_latency_us")]
-    return [name for name in names if figures[f"idle_{name}_latency_us"] >= SHORT_US]
+    return [name for name in _kernels(figures) if figures[f"idle_{name}_latency_us"] >= SHORT_US]
 
 
 def _coverage(figures: Mapping[str, float], condition: str) -> float:

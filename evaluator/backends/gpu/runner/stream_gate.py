@@ -1,10 +1,10 @@
 """A gate on a stream: the device waits until the host has queued all that is to be timed.
 
-Else a device outruns a host that queues slowly, and waits for it between two events: several launches, or PyTorch's
-operators, which take the host 10 us each on an idle machine and many times that beside compilers.
+Otherwise a device outruns a host that queues slowly, and waits for it between two events: several launches, or
+PyTorch's operators, which take the host 10 us each on an idle machine and many times that beside compilers.
 
 The kernel reads a word of the host's until that has a number that was drawn for the turn (CUDA Driver API, section
-6.13, cuMemHostAlloc), or for a time at most: a launch that waits for the device itself would else wait for ever.
+6.13, cuMemHostAlloc), or for a time at most: otherwise a launch that waits for the device itself would never return.
 """
 
 import os
@@ -69,7 +69,7 @@ class GateWord(Protocol):
 
 
 class StreamGate:
-    """The gate of one stream, of whoever launches on it."""
+    """The gate of one stream."""
 
     def __init__(self, word: GateWord, launch: Callable[[bytes], None]) -> None:
         """`launch` queues `hold` with these parameters, as one thread, on the stream."""
