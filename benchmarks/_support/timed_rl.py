@@ -142,6 +142,8 @@ class TimedTrial(ABC):
         found = dict(AT_A_RATE) if self.cuda else {}
         if self.given.evaluator_gpus:
             found["ASSAY_GPU"] = self.given.evaluator_gpus
+            # What is timed there is alone on its GPU: it has no part in an MPS of the models' GPU.
+            found["CUDA_MPS_PIPE_DIRECTORY"] = os.devnull
             os.environ["CUDA_VISIBLE_DEVICES"] = "0"
         return found
 
