@@ -5,9 +5,12 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
 
 WAYS = (("drawn", "#0b62a4", -0.12), ("greedy", "#c2540a", 0.12))
 """Sets of prompts: name, colour, and how far from the middle of a row."""
+TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+"""Ratios that are written out: powers of ten alone leave most pictures with one number."""
 
 
 def draw_effects(figures: Mapping[str, float], names: Sequence[str], path: Path) -> None:
@@ -31,7 +34,10 @@ def draw_effects(figures: Mapping[str, float], names: Sequence[str], path: Path)
         axes.set_yticks(range(len(shown)), [name.replace("_", " ") for name in shown])
         axes.invert_yaxis()
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(TICKS))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("speed over naive, as a multiple of base's; 95 % intervals over prompts")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(loc="best", fontsize=8, frameon=False)
+        figure.legend(loc="outside upper right", ncols=len(WAYS), fontsize=8, frameon=False)
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
