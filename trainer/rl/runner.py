@@ -39,7 +39,7 @@ from trainer.rl.curriculum import curriculum_of, outcome_of
 from trainer.rl.processes import asked_to_stop
 from trainer.rl.settings import (
     check_settings,
-    refuse_without_transfer,
+    refuse_without_packages,
     verl_config,
     worker_environment,
     workers_of,
@@ -101,7 +101,7 @@ def run(
     episode.episode_settings(config)
     if config.agents.tester is not None:
         folder_of_tester(config.agents.tester)
-    refuse_without_transfer(config)
+    refuse_without_packages(config)
     os.environ.update(worker_environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
