@@ -184,6 +184,7 @@ LONG = (
     "tests/trainer/rl/test_runner.py",
     "tests/trainer/rl/test_servers.py",
     "tests/trainer/rl/test_verl_settings.py",
+    "tests/trainer/rl/test_vllm_servers.py",
 )
 # What `make check` runs, and what `make soak` does at length.
 ELSEWHERE = (

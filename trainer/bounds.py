@@ -34,6 +34,8 @@ MOST_PROCESSES: Final = 4096
 """Processes or threads on one machine: more than any has processors."""
 MOST_STORE_BYTES: Final = 1 << 46
 """Shared memory of a machine, 64 TiB: the address space that Linux gives one process is twice that."""
+MOST_BUFFER_MIB: Final = 1 << 16
+"""Of a GPU's memory, 64 GiB, in MiB: what goes through it more than once a step need not fit at once."""
 MOST_PATIENCE_S: Final = 7 * 86_400.0
 """A week: a service that is back after it has nobody who waits."""
 MOST_WEIGHT: Final = 10.0

@@ -23,7 +23,7 @@ from trainer.config.memory import (
     tester_bytes,
     tuning_load,
 )
-from trainer.config.schema import TrainingConfig, TunedRole
+from trainer.config.schema import SERVER_PACKAGES, TrainingConfig, TunedRole
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.rl.processes import version_of
 
@@ -145,7 +145,7 @@ def _packages(config: TrainingConfig) -> Iterator[HealthCheck]:
                 name,
                 False,
                 "this configuration uses it, and it is not installed",
-                f"pip install {name.replace('_', '-')}",
+                f"pip install {SERVER_PACKAGES.get(name) or name.replace('_', '-')}",
             )
 
 

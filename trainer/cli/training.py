@@ -70,8 +70,12 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
     from trainer.reporting import metrics
     from trainer.rl import processes, runner
     from trainer.rl.checkpoints import Checkpoints
+    from trainer.rl.settings import refuse_without_packages
 
     _refuse_no_run(folder)
+    if not options.skip_rl:
+        # The run looks again, and by then an earlier one is put aside and models have been tuned for hours.
+        refuse_without_packages(config)
     for name in config.model_names.values():
         if (model := folder_named(name)) is not None:
             refuse_without_model(model)

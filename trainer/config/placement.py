@@ -79,6 +79,12 @@ def check_placement(config: Any) -> None:
             "resources.evaluator_gpu keeps a GPU from the Ray that a run starts; with resources.ray_address tell "
             "it to the cluster: ray start --num-gpus=…"
         )
+    if config.rollout.name == "sglang" and resources.layout == "shared" and len(config.roles) > 1:
+        raise ValueError(
+            "rollout.name sglang cannot generate for two agents with resources.layout shared: verl counts the "
+            "servers of each agent from 0 and names those of SGLang by number alone, so that two would have one "
+            "name; set rollout.name vllm or hf, resources.layout split, or agents.optimizer null"
+        )
     gpus = resources.nodes * (resources.gpus_per_node - resources.evaluator_gpu)
     if gpus == 0:
         raise ValueError("resources.evaluator_gpu keeps the only GPU from the models")

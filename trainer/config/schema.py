@@ -9,7 +9,8 @@ An unknown field, a value of the wrong type or one out of range is refused; `tra
 file it stands and what it may have been meant to be.
 """
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -26,6 +27,8 @@ AgentRole = Literal["generator", "optimizer"]
 """The agents that learn by reinforcement. The Tester follows rules, or is a model that does not."""
 TunedRole = Literal["generator", "optimizer", "tester"]
 """The agents that can be fine-tuned."""
+SERVER_PACKAGES: Final[Mapping[str, str]] = {"vllm": "vllm==0.24.0", "sglang": "sglang==0.5.12"}
+"""What `rollout.name` needs, in the version that verl 0.9.1 is for."""
 
 
 class ModelSection(Section):
@@ -303,6 +306,12 @@ class RolloutSection(Section):
     """Longest conversation of one agent, prompts and reports included; all its turns must fit."""
     memory_share: float = Field(default=0.5, gt=0, lt=1)
     """Share of a GPU's memory that vLLM or SGLang takes for weights and cache."""
+    enforce_eager: bool = False
+    """Whether vLLM and SGLang go without CUDA graphs, and vLLM without torch.compile: they start sooner and take less
+    memory, and generate more slowly."""
+    weights_buffer_mib: int = Field(default=2048, ge=1, le=bounds.MOST_BUFFER_MIB)
+    """GPU memory, in MiB, through which new weights reach vLLM or SGLang, many at a time; a larger weight goes alone.
+    With `resources.layout: split` those who send and receive by NCCL take two more of them, also for `hf`."""
     tensor_parallel: int = Field(default=1, ge=1, le=bounds.MOST_GPUS)
     """GPUs that share one copy of the model while generating."""
     concurrency: int = Field(default=256, ge=1, le=bounds.MOST_IN_A_BATCH)

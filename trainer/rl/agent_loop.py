@@ -119,7 +119,9 @@ class ServerPolicy:
         temperature = rollout.evaluation_temperature if self._seat.evaluating else rollout.temperature
         with self._busy:
             output = await self._client.generate(
-                request_id=f"{self._seat.uid}.{self._seat.candidate}.{len(messages)}",
+                # The same for all turns: verl sends what has one id to one server, which still has the prefix. An
+                # agent waits for its turn's answer before it asks again, so that no id is under way twice.
+                request_id=f"{self._seat.uid}.{self._seat.candidate}",
                 prompt_ids=list(prompt),
                 sampling_params={
                     "temperature": temperature,

@@ -207,11 +207,14 @@ def on_cpu() -> bool:
 
 
 def apply() -> None:
-    """Register our rollout with verl, and fix what has to be fixed on this platform."""
+    """Register our rollouts with verl, and fix what has to be fixed on this platform."""
     from verl.workers.rollout import base, replica
 
     base._ROLLOUT_REGISTRY["hf", "async"] = "trainer.rl.rollout.TransformersRollout"
     replica.RolloutReplicaRegistry.register("hf", _replica)
+    # Both import vLLM, and only where it is to generate.
+    base._ROLLOUT_REGISTRY["vllm", "async"] = f"{__name__}.{_VLLM_ADAPTER}"
+    replica.RolloutReplicaRegistry.register("vllm", _vllm_replica)
     # A GPU without FlashAttention meets this as well.
     _replace("verl.utils.model", "load_valuehead_model", lambda old: functools.wraps(old)(_value_model))
     _replace("verl.utils.torch_functional", "get_constant_schedule_with_warmup", _scheduler)
@@ -237,6 +240,36 @@ def _replica() -> type:
     from trainer.rl.rollout import TransformersReplica
 
     return TransformersReplica
+
+
+_VLLM_ADAPTER = "VllmAdapter"
+
+
+def __getattr__(name: str) -> type:
+    """The adapter of vLLM's servers in a process that trains, which verl looks up in this module."""
+    if name != _VLLM_ADAPTER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from verl.workers.rollout.vllm_rollout import ServerAdapter
+
+    return _of_agent(ServerAdapter)
+
+
+def _vllm_replica() -> type:
+    from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMReplica
+
+    return _of_agent(vLLMReplica)
+
+
+def _of_agent(base: type) -> type:
+    """As it is, verl 0.9.1 names a server by the number of its replica, and counts those of each agent from 0 where
+    generation and updates share GPUs: Ray would refuse the server of the second agent, whose name is taken.
+    """
+
+    class NamedByAgent(base):
+        def _get_server_name_prefix(self) -> str:
+            return f"vllm_{self.config.custom['server_name']}_"
+
+    return NamedByAgent
 
 
 PlatformRegistry.register(PLATFORM)(CpuPlatform)

@@ -8,6 +8,7 @@ on the run's seed, the step and the place in it, requests are generated one by o
 """
 
 import asyncio
+import io
 import os
 import threading
 import time
@@ -38,7 +39,7 @@ from trainer.rl.curriculum import curriculum_of, outcome_of
 from trainer.rl.processes import asked_to_stop
 from trainer.rl.settings import (
     check_settings,
-    refuse_without_transfer,
+    refuse_without_packages,
     verl_config,
     worker_environment,
     workers_of,
@@ -100,7 +101,7 @@ def run(
     episode.episode_settings(config)
     if config.agents.tester is not None:
         folder_of_tester(config.agents.tester)
-    refuse_without_transfer(config)
+    refuse_without_packages(config)
     os.environ.update(worker_environment(config))
     folder = Path(config.run_folder).absolute()
     checkpoints = Checkpoints(folder / "checkpoints")
@@ -365,11 +366,7 @@ class _Run:
     @contextmanager
     def _aside(self) -> Iterator[None]:
         """What verl prints and warns of goes into a file, not between the lines for a person."""
-        with (
-            (self.folder / "verl.log").open("a", encoding="utf-8") as log,
-            redirect_stdout(log),
-            warnings.catch_warnings(),
-        ):
+        with redirect_stdout(_AppendedText(self.folder / "verl.log")), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
 
@@ -391,6 +388,26 @@ class _Run:
         path = self.folder / "transcripts" / f"{name}.jsonl"
         if kept:
             transcripts.write_transcripts(path, kept)
+
+
+class _AppendedText(io.TextIOBase):
+    """Adds to a file, which it opens for each text anew.
+
+    A package that is imported meanwhile may keep what stdout is then, as vLLM's log handler does, and write to it for
+    as long as the process lives.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        with self._path.open("a", encoding=self.encoding) as file:
+            return file.write(text)
 
 
 def _due(step: int, config: TrainingConfig, every_episodes: int) -> bool:

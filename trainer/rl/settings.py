@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError
 
 from trainer.config.placement import gpus_of
-from trainer.config.schema import AgentRole, TrainingConfig
+from trainer.config.schema import SERVER_PACKAGES, AgentRole, TrainingConfig
 from trainer.errors import ConfigurationError
 
 LOOP = "assay_conversation"
@@ -164,6 +164,7 @@ def verl_settings(
                 "seed": ours.seed,
                 "dtype": ours.model.dtype,
                 "tensor_model_parallel_size": rollout.tensor_parallel,
+                "enforce_eager": rollout.enforce_eager,
                 "gpu_memory_utilization": rollout.memory_share / (len(ours.roles) if shared and not placed else 1),
                 "max_model_len": rollout.sequence_tokens,
                 "max_num_seqs": concurrency,
@@ -177,6 +178,7 @@ def verl_settings(
                 "agent.default_agent_loop": LOOP,
                 "agent.agent_loop_config_path": str(Path(__file__).with_name("agent_loop.yaml")),
                 "checkpoint_engine.backend": "naive" if shared else "nccl",
+                "checkpoint_engine.update_weights_bucket_megabytes": rollout.weights_buffer_mib,
                 # Of one name, the groups of two agents would be one.
                 "checkpoint_engine.engine_kwargs": {} if shared else {"nccl": {"group_name": f"assay-{role}"}},
                 "custom": {
@@ -258,6 +260,12 @@ def verl_yaml(composed: DictConfig) -> str:
     return text
 
 
+def refuse_without_packages(config: TrainingConfig) -> None:
+    """Raises ConfigurationError where a package is missing that only some layouts or ways to generate need."""
+    refuse_without_server(config)
+    refuse_without_transfer(config)
+
+
 def refuse_without_transfer(config: TrainingConfig) -> None:
     """Raises ConfigurationError where new weights could not reach servers with GPUs of their own."""
     if not updates_share_gpus(config) and find_spec("cupy") is None:
@@ -265,6 +273,16 @@ def refuse_without_transfer(config: TrainingConfig) -> None:
             "With resources.layout split new weights reach the servers by NCCL, for which verl needs CuPy, and it is "
             "not installed.",
             "Install the one for this CUDA (cupy-cuda12x, cupy-cuda13x), or set resources.layout=shared.",
+        )
+
+
+def refuse_without_server(config: TrainingConfig) -> None:
+    """Raises ConfigurationError where the package that is to generate is not installed."""
+    name = config.rollout.name
+    if name in SERVER_PACKAGES and find_spec(name) is None:
+        raise ConfigurationError(
+            f"With rollout.name {name} the package {name} generates, and it is not installed.",
+            f"Install the version that verl is for (pip install {SERVER_PACKAGES[name]}), or set rollout.name=hf.",
         )
 
 

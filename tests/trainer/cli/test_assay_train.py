@@ -366,6 +366,8 @@ def test_the_doctor_counts_a_tester_and_asks_for_what_its_tuning_needs(monkeypat
     assert doctor.memory_bytes(tester) - doctor.memory_bytes(without) == 4 * doctor.parameters_of("tiny")
     assert doctor.parameters_of_agents(tester) == dict.fromkeys(tester.tuned_roles, doctor.parameters_of("tiny"))
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    found = {check.name: check.remedy for check in doctor._packages(load_config("requirements"))}
+    assert found["vllm"] == "pip install vllm==0.24.0", "verl is for no other"
     missing = {check.name for check in doctor._packages(load_config("quick-test", ["sft.method=qlora"]))}
     assert {"peft", "bitsandbytes"} <= missing
     assert "bitsandbytes" not in {check.name for check in doctor._packages(load_config("cpu-demo"))}

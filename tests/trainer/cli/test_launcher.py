@@ -1,6 +1,7 @@
 """`assay-train run` with its phases, and `assay-train data`: what their options mean and what is refused."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +11,7 @@ from trainer.cli.main import main
 from trainer.cli.training import RunOptions
 from trainer.config.reading import load_config
 from trainer.data import graded
-from trainer.rl import runner
+from trainer.rl import runner, settings
 from trainer.rl.runner import RunSummary
 from trainer.tuning import phases
 
@@ -76,6 +77,34 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(tmp_path, argumen
     assert refused.exit_code == 2, refused.output
     assert said in refused.output
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("package", "told"),
+    [
+        ("vllm", ("rollout.name=vllm",)),
+        ("sglang", ("rollout.name=sglang", "agents.optimizer=null")),
+        ("cupy", ("rollout.name=hf", "resources.layout=split", "resources.gpus_per_node=8")),
+    ],
+    ids=["vllm", "sglang", "cupy"],
+)
+def test_a_package_that_is_missing_is_named_before_models_are_tuned_or_a_run_is_put_aside(
+    tmp_path, monkeypatch, package, told
+):
+    monkeypatch.setattr(settings, "find_spec", lambda name: None if name == package else find_spec(name))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text("")
+    # An evaluator that does not answer is what would be met next.
+    away = ("evaluator.embedded=false", "evaluator.url=http://127.0.0.1:9", "evaluator.start_patience_s=0")
+    command = ("run", "--config", "one-gpu", "--sft-examples", 10, *told, *away, f"checkpointing.folder={folder}")
+    refused = asked(*command, "--fresh")
+    assert (refused.exit_code, refused.exception.__class__) == (2, SystemExit), refused.output
+    assert "is not installed" in " ".join(refused.output.split())
+    assert f"pip install {package}" in refused.output or "cupy-cuda13x" in refused.output
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["run", "run/metrics.jsonl"]
+    tuning = asked(*command, "--skip-rl")
+    assert "does not answer" in tuning.output, "what only fine-tunes generates without it"
 
 
 @pytest.mark.parametrize("options", [(), ("--fresh",), ("--resume",)])

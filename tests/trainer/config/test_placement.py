@@ -69,6 +69,19 @@ def test_a_gpu_for_a_reference_that_is_not_there_is_refused(values):
         TrainingConfig.model_validate(values)
 
 
+def test_two_agents_that_take_turns_on_gpus_are_not_served_by_sglang():
+    def served(name, agents=2, **resources):
+        optimizer = {"optimizer": None} if agents == 1 else {}
+        values = {"agents": optimizer, "rollout": {"name": name}, "resources": {"layout": "shared", **resources}}
+        return TrainingConfig.model_validate(values).roles
+
+    assert len(served("vllm")) == len(served("hf")) == len(served("sglang", layout="split")) == 2
+    assert len(served("sglang", agents=1, rollout_workers=1)) == 1
+    for own in ({}, {"generator_gpus": 4, "optimizer_gpus": 4}):
+        with pytest.raises(ValidationError, match=r"set rollout\.name vllm or hf, resources\.layout split, or"):
+            served("sglang", **own)
+
+
 def test_no_gpu_is_kept_for_a_critic_that_is_not_there():
     values = {"algorithm": {"name": "grpo"}, "resources": {"gpus_per_node": 6}}
     assert gpus_of(TrainingConfig.model_validate(values), "generator") == Gpus(2, 0, 2)

@@ -9,7 +9,7 @@ from ray.exceptions import ActorDiedError, RayTaskError
 from scripted import TASK, Judge, Script, kernel
 
 from trainer.config.reading import load_config
-from trainer.conversation.conversation import AgentName
+from trainer.conversation.conversation import AgentName, Message
 from trainer.conversation.extraction import wrapped
 from trainer.errors import OracleError, OracleLostError, PolicyError
 from trainer.policies import models
@@ -106,3 +106,26 @@ def test_a_run_begins_with_one_kernel_of_each_agent_for_as_many_steps_as_it_is_t
     assert [turns(step) for step in (1, 3, 4, 99)] == [single, single, 4, 4]
     assert turns(1, evaluating=True) == 4, "what is measured is what will be played"
     assert settings_of(config, AgentSlot("u", 0, TASK, seed=0, step=1)).flow.stop_at == config.flow.early_stop_share
+
+
+def test_an_agents_requests_have_one_id_in_a_conversation_and_another_in_every_other(tokenizer):
+    """verl sends what has one id to one server."""
+    config = load_config("cpu-demo", list(SETTINGS))
+    server = Server(tokenizer.encode("I cannot do that.", add_special_tokens=False))
+    pool = AgentPool(
+        config, {"generator": server, "optimizer": Server(server.ids)}, dict.fromkeys(config.roles, tokenizer)
+    )
+    slots = [AgentSlot(uid, candidate, TASK, seed=3, step=1) for uid in ("1.0.0", "1.0.1") for candidate in (0, 1)]
+    messages = (Message("user", "Write a kernel."),)
+    later = (*messages, Message("assistant", "No."), Message("user", "Again."))
+
+    async def ask():
+        for slot in slots:
+            for view in (messages, later):
+                policy = pool.policies(slot)[AgentName.GENERATOR]
+                await policy.respond(view, seed=3, max_tokens=8)
+
+    asyncio.run(ask())
+    firsts, seconds = server.asked[::2], server.asked[1::2]
+    assert firsts == seconds
+    assert len(set(firsts)) == len(slots)

@@ -38,6 +38,21 @@ def test_the_version_is_the_one_that_was_patched():
             "offload_policy = CPUOffloadPolicy(pin_memory=True)",
             "the reference model is kept in pinned memory",
         ),
+        (
+            "workers/rollout/vllm_rollout/vllm_rollout.py",
+            "prefix = self._get_server_name_prefix()",
+            "an adapter finds the server by a name with a prefix of its own",
+        ),
+        (
+            "workers/rollout/vllm_rollout/vllm_async_server.py",
+            'name = f"{prefix}server_{self.replica_rank}_{node_rank}{self.name_suffix}"',
+            "beside the prefix nothing in a server's name says whose it is",
+        ),
+        (
+            "workers/rollout/sglang_rollout/async_sglang_server.py",
+            'name = f"sglang_server_{self.replica_rank}_{node_rank}{self.name_suffix}"',
+            "two agents on the same GPUs cannot have servers of SGLang",
+        ),
         ("utils/model.py", 'attn_implementation="flash_attention_2"', "the critic wants FlashAttention 2"),
         (
             "workers/engine/fsdp/transformer_impl.py",

@@ -1,10 +1,14 @@
 """Our configuration becomes verl's, and verl agrees with it."""
 
+from importlib.metadata import requires
+from importlib.util import find_spec
+
 import pytest
 
 from trainer.config.reading import load_config, ready_files
 from trainer.errors import ConfigurationError
 from trainer.policies import models
+from trainer.rl import runner, settings
 from trainer.rl.settings import (
     advantage_of,
     check_settings,
@@ -60,12 +64,38 @@ def test_how_many_processes_train_is_known_before_they_are_there():
 @pytest.mark.parametrize("rollout", ["vllm", "sglang"])
 @pytest.mark.parametrize("layout", ["shared", "split"])
 def test_a_rollout_for_gpus_is_composed(rollout, layout, model):
-    config = load_config("requirements", [f"rollout.name={rollout}", f"resources.layout={layout}"])
+    told = [f"rollout.name={rollout}", f"resources.layout={layout}", "agents.optimizer=null"]
+    config = load_config("requirements", [*told, "rollout.sequence_tokens=16384"])
     found = verl_config(config, "generator", model)
     check_settings("generator", found)
     assert found.actor_rollout_ref.rollout.name == rollout
     assert found.actor_rollout_ref.hybrid_engine is (layout == "shared")
     assert found.actor_rollout_ref.rollout.checkpoint_engine.backend == ("naive" if layout == "shared" else "nccl")
+
+
+@pytest.mark.parametrize("layout", ["shared", "split"])
+def test_servers_on_small_gpus_go_without_graphs_and_get_weights_through_a_smaller_buffer(layout, model):
+    told = ("rollout.enforce_eager=true", "rollout.weights_buffer_mib=256", f"resources.layout={layout}")
+    found, default = (verl_config(load_config("requirements", list(more)), "generator", model) for more in (told, ()))
+    check_settings("generator", found)
+    rollout = found.actor_rollout_ref.rollout
+    assert (rollout.enforce_eager, rollout.checkpoint_engine.update_weights_bucket_megabytes) == (True, 256)
+    rollout = default.actor_rollout_ref.rollout
+    assert (rollout.enforce_eager, rollout.checkpoint_engine.update_weights_bucket_megabytes) == (False, 2048)
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_a_run_without_the_package_that_generates_ends_before_it_begins(name, tmp_path, monkeypatch):
+    told = [f"rollout.name={name}", f"checkpointing.folder={tmp_path / 'run'}", "agents.optimizer=null"]
+    config = load_config("one-gpu", told)
+    # Also where it is installed.
+    monkeypatch.setattr(settings, "find_spec", lambda module: None if module == name else find_spec(module))
+    with pytest.raises(ConfigurationError, match=f"rollout.name {name} .* is not installed") as caught:
+        runner.run(config)
+    wanted = next(one for one in requires("verl") if one.startswith(f"{name}=="))
+    assert f"pip install {wanted.partition(';')[0].strip()})" in caught.value.remedy, "the version that verl names"
+    assert not list(tmp_path.iterdir())
+    settings.refuse_without_server(load_config("cpu-demo"))
 
 
 def test_verl_gets_the_gpus_of_each_node():
@@ -132,8 +162,8 @@ def test_each_agent_has_settings_and_servers_of_its_own():
 
 def test_a_key_that_verl_does_not_have_is_refused(monkeypatch):
     config = load_config("cpu-demo", [])
-    settings = {**verl_settings(config, "generator", "/m"), "actor_rollout_ref.actor.learning_speed": 1}
-    monkeypatch.setattr("trainer.rl.settings.verl_settings", lambda *_: settings)
+    found = {**verl_settings(config, "generator", "/m"), "actor_rollout_ref.actor.learning_speed": 1}
+    monkeypatch.setattr(settings, "verl_settings", lambda *_: found)
     with pytest.raises(ConfigurationError, match="learning_speed"):
         verl_config(config, "generator", "/m")
 
