@@ -20,10 +20,9 @@ from pathlib import Path
 from threading import Barrier
 from typing import Literal, Self
 
-from benchmarks._support.one_gpu import one_gpu
+from benchmarks._support.one_gpu import referee_of, with_one_referee
 from common.contract import Settings, Status, Submission, Verdict
 from evaluator.backends.gpu.device.health import why_not
-from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.settings import MachineSettings
@@ -74,14 +73,13 @@ class Graders:
     ) -> None:
         self.workers, self.backend = workers, backend
         self._folder = tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True)
-        self.settings = MachineSettings(
+        self.settings = with_one_referee(
             Path(self._folder.name),
             sandbox=MachineSettings.from_environment().sandbox,
-            gpu=one_gpu() if backend == "gpu" else "",
+            **({} if backend == "gpu" else {"gpu": ""}),
             jobs_per_runner=jobs_per_runner,
             runners_ahead=runners_ahead,
             referee_idle_s=120.0,
-            referees_per_gpu=1,
         )
         self.start_s = 0.0
         """How long it took until all was warm."""
@@ -96,8 +94,7 @@ class Graders:
             if toolbox.gpu is None:
                 absence = why_not()
                 raise SystemExit(f"This needs a GPU: {absence.message if absence else ''}. Run `assay doctor`.")
-            assert isinstance(toolbox.gpu, GpuReferee), "the settings name one GPU and one referee"
-            self._referee = toolbox.gpu
+            self._referee = referee_of(toolbox)
             self._referee_pid = int(self._referee.facts()["pid"])
         toolbox.simulator.warm_up()
         context = multiprocessing.get_context("spawn")

@@ -1,13 +1,17 @@
-"""Which GPU a benchmark uses that is about one, and its referee."""
+"""Which GPU a benchmark uses that is about one, and its one referee."""
 
 import contextlib
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from evaluator.backends.gpu.device.health import Gpu, gpus
 from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.toolbox import Toolbox
+from evaluator.settings import MachineSettings
 
 
 def one_gpu() -> str:
@@ -23,12 +27,25 @@ def the_gpu() -> Gpu:
     return found
 
 
-@contextlib.contextmanager
-def its_referee(toolbox: Toolbox) -> Iterator[GpuReferee]:
-    """The referee of a toolbox that has one, started; it ends with the block. Raises LookupError, GpuError."""
+def with_one_referee(data_dir: Path, **more: Any) -> MachineSettings:
+    """Settings of a toolbox for that GPU with a single referee, whose process the benchmark is to know. By default a
+    GPU has several (`MachineSettings.referees_per_gpu`). `more`: other settings.
+    """
+    return replace(MachineSettings(data_dir, gpu=one_gpu(), referees_per_gpu=1), **more)
+
+
+def referee_of(toolbox: Toolbox) -> GpuReferee:
+    """The referee of a toolbox that has one. Raises LookupError."""
     referee = toolbox.gpu
     if not isinstance(referee, GpuReferee):
         raise LookupError("this is for one GPU with one referee: set ASSAY_GPU, and see `assay doctor`")
+    return referee
+
+
+@contextlib.contextmanager
+def its_referee(toolbox: Toolbox) -> Iterator[GpuReferee]:
+    """The referee of a toolbox that has one, started; it ends with the block. Raises LookupError, GpuError."""
+    referee = referee_of(toolbox)
     pid = referee.facts()["pid"]
     try:
         yield referee

@@ -1,8 +1,8 @@
 """Agents that learn where kernels are really timed: the main loop that the benchmarks of it share.
 
 In order: templates of nine problems are graded, so that each problem has a ladder of slow and fast kernels; two
-models learn from those of six problems, one to write kernels, one to make them faster; what comes then is the
-benchmark's.
+models learn from those of six problems, one to write kernels, one to make them faster, and where a benchmark has an
+agent alone, a third one learns both; what comes then is the benchmark's.
 Each part is done once: what a folder has is not done again, and nothing is begun for which the time is too short.
 """
 
@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,14 @@ from trainer.data.tasks import chosen, training_tasks
 from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings
 from trainer.policies import models
 from trainer.policies.fine_tuning import fine_tune
+from trainer.policies.sft import Lesson
 from trainer.tuning import collection, examples
 
 ROLES: tuple[AgentRole, ...] = ("generator", "optimizer")
+ALONE = "one_agent"
+"""In the place of a role, of the agent that writes all kernels of a conversation."""
+TUNED = "-tuned"
+"""How the folder ends in which a tuning is kept, after its agent's name."""
 KNOWN = ("vector_add", "relu", "row_sum", "softmax", "transpose", "histogram")
 NEW = ("matvec", "gelu", "saxpy")
 """Held out whole: nobody learns from a kernel for them, or is asked for one."""
@@ -200,34 +205,56 @@ class TimedTrial(ABC):
     def _tuned(
         self, data: GradedData, started: Path | None, model: Path | None
     ) -> tuple[dict[AgentRole, Path], dict[AgentRole, Path]]:
-        section = self.config.sft
         starts: dict[AgentRole, Path] = {}
         tuned: dict[AgentRole, Path] = {}
-        asked = training_tasks(chosen(self.faces, KNOWN), self.config.tasks.variants, wording="brief")
         for role in ROLES:
-            found = examples.examples_of(
-                AgentName(role),
-                data,
-                asked,
-                self.episodes,
-                count=section.examples,
-                seed=self.config.seed,
-                factor=section.improvement,
-            )
-            lessons = [one.lesson for one in found]
-            start = starts[role] = model or self.folder / f"{role}-start"
+            starts[role] = model or self.folder / f"{role}-start"
             if started is not None and started.is_dir():
                 tuned[role] = started / role
-                continue
-            if not (start / "config.json").is_file():
-                models.make_tiny(start, [said.text for one in lessons for said in one.messages], seed=0)
-            into, device = self.folder / f"{role}-tuned", "cuda" if self.cuda else "cpu"
-            made = fine_tune(
-                start, into, lessons, section, epochs=section.epochs, seed=self.config.seed, device=device
-            )
-            print(f"{role}: {len(lessons)} lessons, loss {made.epochs[-1].loss:.3f}", flush=True)
-            tuned[role] = made.folder
+            else:
+                lessons = self.lessons(AgentName(role), data, self.episodes)
+                tuned[role] = self._taught(role, starts[role], lessons)
         return starts, tuned
+
+    def tuned_alone(self, data: GradedData, model: Path | None = None) -> Path:
+        """The model that an agent alone begins with. It has learned first kernels and better ones, half each, from as
+        many lessons in all, and in as many epochs, as each of two agents. Raises OutOfTimeError.
+
+        `model`: as of `tuned`.
+        """
+
+        def made() -> Path:
+            alone = replace(self.episodes, flow=replace(self.episodes.flow, single_agent=True))
+            lessons = self.lessons(AgentName.GENERATOR, data, alone)
+            return self._taught(ALONE, model or self.folder / f"{ALONE}-start", lessons)
+
+        found: Path = self.once("tuned an agent alone", TUNED_S / len(ROLES), made)
+        return found
+
+    def lessons(self, agent: AgentName, data: GradedData, episodes: EpisodeSettings) -> list[Lesson]:
+        """What an agent is tuned on."""
+        section = self.config.sft
+        asked = training_tasks(chosen(self.faces, KNOWN), self.config.tasks.variants, wording="brief")
+        found = examples.examples_of(
+            agent,
+            data,
+            asked,
+            episodes,
+            count=section.examples,
+            seed=self.config.seed,
+            factor=section.improvement,
+        )
+        return [one.lesson for one in found]
+
+    def _taught(self, name: str, start: Path, lessons: Sequence[Lesson]) -> Path:
+        """A model after its lessons; `start` is made where it is not there."""
+        section = self.config.sft
+        if not (start / "config.json").is_file():
+            models.make_tiny(start, [said.text for one in lessons for said in one.messages], seed=0)
+        into, device = self.folder / f"{name}{TUNED}", "cuda" if self.cuda else "cpu"
+        made = fine_tune(start, into, lessons, section, epochs=section.epochs, seed=self.config.seed, device=device)
+        print(f"{name}: {len(lessons)} lessons, loss {made.epochs[-1].loss:.3f}", flush=True)
+        return made.folder
 
     def measured(
         self,

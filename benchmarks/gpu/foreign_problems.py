@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks._support.one_gpu import one_gpu
+from benchmarks._support.one_gpu import referee_of, with_one_referee
 from benchmarks._support.record import save
 from common.contract import BaselineName, Settings, Submission, Verdict
 from evaluator.errors import AssayError
@@ -32,7 +32,6 @@ from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.zygote import KEPT
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.settings import MachineSettings
 from evaluator.stages.compile.nvcc import compile_source
 from evaluator.stages.screen.cleaning import clean
 
@@ -171,12 +170,12 @@ def main() -> None:
         save(name, _figures(rows, compared), goals, versions, device=device, details=details, quiet=quiet)
 
     with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as folder:
-        toolbox = Toolbox(MachineSettings(Path(folder), gpu=one_gpu(), referee_idle_s=60))
+        toolbox = Toolbox(with_one_referee(Path(folder), referee_idle_s=60))
         pid = 0
         if asked.backend == "gpu":
-            assert toolbox.gpu is not None, "no GPU can be used here"
-            pid = toolbox.gpu.facts()["pid"]
-            device, arch = toolbox.gpu.device, toolbox.gpu.arch
+            referee = referee_of(toolbox)
+            pid = referee.facts()["pid"]
+            device, arch = referee.device, referee.arch
         else:
             device, arch = "", toolbox.simulator.arch
             toolbox.simulator.warm_up()

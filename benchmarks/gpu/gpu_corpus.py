@@ -12,7 +12,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -28,7 +27,7 @@ import corpus
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._support.one_gpu import one_gpu
+from benchmarks._support.one_gpu import its_referee, with_one_referee
 from benchmarks._support.record import RESULTS, save
 from common.contract import Status, Verdict
 from common.file_replacement import replace_file
@@ -210,22 +209,16 @@ def _run(until_s: float, workers: int, simulated: dict[str, Row], rows: Path | N
         (single / "cache").mkdir()
         (reusing / "cache").symlink_to(single / "cache")
         settings = {
-            "single": MachineSettings(single, gpu=one_gpu(), referee_idle_s=300),
-            "reused": MachineSettings(reusing, gpu=one_gpu(), referee_idle_s=300, jobs_per_runner=32),
+            "single": with_one_referee(single, referee_idle_s=300),
+            "reused": with_one_referee(reusing, referee_idle_s=300, jobs_per_runner=32),
         }
         here = {name: Toolbox(chosen) for name, chosen in settings.items()}
-        if here["single"].gpu is None or here["reused"].gpu is None:
+        if None in (toolbox.gpu for toolbox in here.values()):
             raise SystemExit("There is no GPU that can be used here: see `assay doctor`.")
-        gpu = here["single"].gpu
         began_s = time.monotonic()
-        referees = [toolbox.gpu.facts()["pid"] for toolbox in here.values() if toolbox.gpu]
-        found["device"], found["referees_start_s"] = gpu.device, round(time.monotonic() - began_s, 2)
-        try:
-            _grade_all(found, settings, gpu.arch, until_s, workers, simulated, rows)
-        finally:
-            for pid in referees:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
+        with its_referee(here["single"]) as referee, its_referee(here["reused"]):
+            found["device"], found["referees_start_s"] = referee.device, round(time.monotonic() - began_s, 2)
+            _grade_all(found, settings, referee.arch, until_s, workers, simulated, rows)
     return found
 
 

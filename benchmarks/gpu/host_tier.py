@@ -29,14 +29,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks._support.one_gpu import its_referee, one_gpu
+from benchmarks._support.one_gpu import its_referee, with_one_referee
 from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission, Verdict
 from common.file_replacement import replace_file
 from evaluator.cancellation import CancelledError, CancelToken
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
-from evaluator.settings import MachineSettings
 
 _TESTS: Final = Path(__file__).parents[2] / "tests"
 _HEADER: Final = r"^# (problem|dialect|expect|run_timeout_s): (.*)$"
@@ -302,7 +301,7 @@ def main() -> None:
             toolbox: Toolbox = host_toolbox(folder)
             stack.callback(toolbox.gpu.runtime.close)  # type: ignore[union-attr]
         else:
-            toolbox = Toolbox(MachineSettings(folder, gpu=one_gpu(), host_tier="on", referee_idle_s=_IDLE_S))
+            toolbox = Toolbox(with_one_referee(folder, host_tier="on", referee_idle_s=_IDLE_S))
             stack.enter_context(its_referee(toolbox))
         left_s = until_s - time.monotonic() - _ENDING_S
         bench = Bench(toolbox, left_s, wanted.stand_in, wanted.after, wanted.repeats)

@@ -34,7 +34,7 @@ from test_solve_files import FILES, WRONG, header
 
 from benchmarks._support.built_solve import called_as, shared_library, symbol_of
 from benchmarks._support.call_solve import c_argument, entry_of
-from benchmarks._support.one_gpu import its_referee, one_gpu, the_gpu
+from benchmarks._support.one_gpu import its_referee, the_gpu, with_one_referee
 from benchmarks._support.record import save
 from common.contract import Settings, Status, Submission
 from evaluator.cancellation import CancelToken
@@ -43,7 +43,6 @@ from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.stage_values import SubmittedSource
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem
-from evaluator.settings import MachineSettings
 from evaluator.stages.lift.binding import call_values
 
 _QUICKLY = Settings(verification="quick", rehearse=False)
@@ -243,7 +242,7 @@ def main() -> None:
     rows = Rows(options.rows)
     with tempfile.TemporaryDirectory(prefix="assay-", ignore_cleanup_errors=True) as named:
         folder = Path(named)
-        settings = MachineSettings(folder / "data", gpu=one_gpu(), jobs_per_runner=1, referee_idle_s=60)
+        settings = with_one_referee(folder / "data", jobs_per_runner=1, referee_idle_s=60)
         toolbox = Toolbox(settings)
         with its_referee(toolbox) as referee:
             device = referee.device

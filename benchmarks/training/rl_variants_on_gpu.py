@@ -6,7 +6,9 @@
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --simulator     # the same in small on a CPU
     python benchmarks/training/rl_variants_on_gpu.py --folder runs --evaluator-gpus 1,2,3 --at-once 10   # of four
 
-All runs begin with the same two tuned models (`_support/timed_rl.py`) and differ from `base` in what their name says.
+All runs of two agents begin with the same two tuned models (`_support/timed_rl.py`), those of one agent with a third
+one, which has learned to write first kernels and better ones from as many lessons as each of the two. Runs differ
+from `base` in what their name says.
 In each policy step every run writes about as many kernels, in as many optimizer steps, at one learning rate: one
 agent alone does not learn faster than each of two, which `quick_optimizer` and `slow_agent` look at for themselves.
 Runs are side by side, three at a time: a GPU takes turns between processes, so that more of them finish no sooner.
@@ -77,6 +79,11 @@ class Variant:
     agents: tuple[AgentRole, ...] = ("generator", "optimizer")
     rate: float = 1.0
     """Of the learning rate, as a multiple."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether one agent writes all kernels."""
+        return len(self.agents) == 1
 
 
 VARIANTS: Mapping[str, Variant] = {
@@ -162,13 +169,19 @@ class Variants(TimedTrial):
         """Raises OutOfTimeError."""
         data = self.graded()
         _, tuned = self.tuned(data, model=self.given.model)
+        begun: dict[str, Mapping[AgentRole, Path]] = dict.fromkeys(self.given.only, tuned)
+        systems = {"tuned": self._asks("base", tuned)}
+        if by_one := [name for name in self.given.only if VARIANTS[name].alone]:
+            # A Generator that was only taught to begin has no second kernel to compare with the Optimizer's.
+            alone: dict[AgentRole, Path] = {"generator": self.tuned_alone(data, model=self.given.model)}
+            begun |= dict.fromkeys(by_one, alone)
+            systems["tuned_one_agent"] = self._asks("one_agent", alone)
         try:
-            self._learned(tuned)
+            self._learned(begun)
         except OutOfTimeError as late:
             if not self.given.last:
                 raise
             print(f"What has been learned is measured: {late}", flush=True)
-        systems = {"tuned": self._asks("base", tuned), "tuned_one_agent": self._asks("one_agent", tuned)}
         for name, seed in self.runs:
             run = self._run_of(name, seed)
             if step := run.kept_step():
@@ -183,13 +196,15 @@ class Variants(TimedTrial):
     def _told(self, name: str, seed: int) -> list[str]:
         return [*settings_of(name, **self.how), *self.given.settings, f"name={name}-{seed}", f"seed={seed}"]
 
-    def _learned(self, tuned: Mapping[AgentRole, Path]) -> None:
-        """All policy steps of all runs, side by side. Raises OutOfTimeError."""
+    def _learned(self, begun: Mapping[str, Mapping[AgentRole, Path]]) -> None:
+        """All policy steps of all runs, side by side; `begun`: what each kind of run begins with, by its name. Raises
+        OutOfTimeError.
+        """
         # None is begun with less than MEASURED_S.
         for_answers_s = max(ANSWERED_S * len(self.runs), MEASURED_S) if self.given.last else 0.0
 
         def learned(name: str, seed: int) -> bool:
-            began = [f"agents.{role}.model_name={tuned[role]}" for role in VARIANTS[name].agents]
+            began = [f"agents.{role}.model_name={begun[name][role]}" for role in VARIANTS[name].agents]
             told = [*self._told(name, seed), *began, f"checkpointing.folder={self.folder}/{{name}}"]
             told += [f"evaluator.url={self.url}", f"algorithm.steps={self.given.steps}", "sft.examples=0"]
             if self._run_of(name, seed).kept_step() >= self.given.steps:
@@ -220,10 +235,9 @@ class Variants(TimedTrial):
             VARIANTS[variant],
             held_out_tasks(chosen(self.faces, KNOWN), self.given.prompts, wording="brief"),
         )
-        alone = len(of.agents) == 1
         anew = KERNELS if of.kernels == 1 else 1
         sets = (PromptSet(SETS[0], prompts, 1.0, times=anew), PromptSet(SETS[1], prompts, 0.0))
-        flow = Flow(1 if of.kernels == 1 else KERNELS, stop_at=1000.0, single_agent=alone)
+        flow = Flow(1 if of.kernels == 1 else KERNELS, stop_at=1000.0, single_agent=of.alone)
         return {role: agents[role] for role in of.agents}, sets, flow
 
     def answers(self) -> dict[str, dict[int, list[Line]]]:
@@ -274,7 +288,7 @@ def figures_of_systems(answers: Mapping[str, Mapping[int, Sequence[Line]]]) -> I
     found = {system: {one: _by_prompt(by_seed, one) for one in SETS} for system, by_seed in answers.items()}
     for system, sets in found.items():
         variant = VARIANTS.get(system)
-        start = "tuned_one_agent" if variant and len(variant.agents) == 1 else "tuned"
+        start = "tuned_one_agent" if variant and variant.alone else "tuned"
         for name, prompts in sets.items():
             yield from _rates(f"{system}_{name}", prompts)
             for other in ("base", start):

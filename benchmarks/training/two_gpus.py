@@ -1,11 +1,14 @@
 """How many policy steps an hour two GPUs make against one. On one machine with two NVIDIA GPUs.
 
     python benchmarks/training/two_gpus.py --models runs --folder two --seconds 540   # stops then; the same goes on
+    python benchmarks/training/two_gpus.py --models runs --folder two --only one,beside   # and nothing of the third
 
-One agent of `rl_variants_on_gpu.py`, from the tuned model that lies in `--models`, learns from rewards that are timed
-on a GPU, in three ways: `one`, policy, learner and evaluator on one GPU; `beside`, the evaluator on the second; and
-`split`, the learner on the first and the generation, with the evaluator, on the second, where new weights go over
-NCCL. Counted are the steps after the first, which also warms up. Unrun: so far there was no such machine.
+One agent of `rl_variants_on_gpu.py`, from the tuned model that it left in `--models` (that of an agent alone, or the
+Generator's where none was tuned), learns from rewards that are timed on a GPU, in three ways: `one`, policy, learner
+and evaluator on one GPU; `beside`, the evaluator on the second; and `split`, the learner on the first and the
+generation, with the evaluator, on the second, where new weights go over NCCL. Each way that is to run has an equal
+share of the seconds. Counted are the steps after the first, which also warms up. On two H200s five steps have run
+`beside` and one has run `split`; the ways have not been compared yet.
 """
 
 import argparse
@@ -22,13 +25,17 @@ import torch
 from benchmarks._support.graders import gpu_versions
 from benchmarks._support.record import save
 from benchmarks._support.served import served
-from benchmarks._support.timed_rl import AT_A_RATE, RESERVED_S
+from benchmarks._support.timed_rl import ALONE, AT_A_RATE, RESERVED_S, TUNED
 from benchmarks._support.trained import Trained, played
 from benchmarks.training import rl_variants_on_gpu as variants
 from trainer.config.reading import load_config
+from trainer.policies.fine_tuning import newest_epoch
 
 VARIANT = "one_agent"
 """Two agents have two servers, for which the layout `split` would need a third GPU."""
+STARTS = (f"{ALONE}{TUNED}", f"generator{TUNED}")
+"""Folders of tunings, the first that is there: a Generator's model writes fewer kernels where it is alone, which is
+the same in all ways."""
 SPLIT = (
     "resources.gpus_per_node=2",
     "resources.layout=split",
@@ -55,15 +62,17 @@ WAYS: Mapping[str, Placement] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=Path, required=True, help="folder with generator-tuned in it")
+    parser.add_argument("--models", type=Path, required=True, help="the folder that rl_variants_on_gpu.py left")
+    parser.add_argument("--only", type=ways_of, default=tuple(WAYS), help="of the ways, with commas between")
     parser.add_argument("--folder", type=Path, default=Path("runs"), help="where the runs are kept, or come")
     parser.add_argument("--steps", type=int, default=5, help="policy steps of each run")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the evaluator")
     parser.add_argument("--seconds", type=float, help="stop after so long; a later call goes on")
     given = parser.parse_args()
+    print(f"All begin with {start_in(given.models)}.", flush=True)
     given.folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    ways = [way for way in WAYS if run_of(way, given).kept_step() < given.steps]
+    ways = [way for way in given.only if run_of(way, given).kept_step() < given.steps]
     for number, way in enumerate(ways):
         left_s = None
         if given.seconds is not None:
@@ -73,6 +82,27 @@ def main() -> None:
             _played(way, given, left_s)
         save_figures(given, quiet=True)
     save_figures(given)
+
+
+def ways_of(text: str) -> tuple[str, ...]:
+    """Ways by name, each once."""
+    names = tuple(dict.fromkeys(filter(None, text.split(","))))
+    if unknown := [name for name in names if name not in WAYS]:
+        raise argparse.ArgumentTypeError(f"there is no {unknown[0]}; there are {', '.join(WAYS)}")
+    if not names:
+        raise argparse.ArgumentTypeError(f"none is named; there are {', '.join(WAYS)}")
+    return names
+
+
+def start_in(models: Path) -> Path:
+    """The tuned model that all runs begin with. Ends the benchmark where there is none."""
+    for name in STARTS:
+        if (found := newest_epoch(models.absolute() / name)) is not None and (found / "config.json").is_file():
+            return found
+    raise SystemExit(
+        f"{models} has no tuned model: neither of {' and '.join(STARTS)} holds a finished epoch. Give --models the "
+        "folder of rl_variants_on_gpu.py."
+    )
 
 
 def _played(way: str, given: argparse.Namespace, left_s: float | None) -> None:
@@ -87,7 +117,7 @@ def _played(way: str, given: argparse.Namespace, left_s: float | None) -> None:
 
 
 def save_figures(given: argparse.Namespace, *, quiet: bool = False) -> None:
-    """What there is so far."""
+    """What there is so far, of the ways too that were not to run this time."""
     runs = {way: run_of(way, given) for way in WAYS}
     lines = {way: run.lines("train") for way, run in runs.items() if run.folder.is_dir()}
     device = f"2 of {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "no GPU"
@@ -109,7 +139,7 @@ def told_of(way: str, given: argparse.Namespace) -> list[str]:
         *variants.settings_of(VARIANT),
         *WAYS[way].settings,
         f"name={way}",
-        f"agents.generator.model_name={given.models.absolute() / 'generator-tuned'}",
+        f"agents.generator.model_name={start_in(given.models)}",
         f"checkpointing.folder={given.folder.absolute()}/{{name}}",
         f"algorithm.steps={given.steps}",
         "sft.examples=0",

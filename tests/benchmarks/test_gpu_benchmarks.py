@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
@@ -10,11 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks._support import one_gpu
 from benchmarks._support.graders import Graders, Task
 from benchmarks._support.kernel_variants import bad, honest
 from benchmarks.gpu import example_kernels_speed, gpu_corpus, timing_repeatability
 from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
+from evaluator.backends.gpu.device import health
+from evaluator.backends.gpu.device.health import Gpu
+from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.problems.catalogue import find_problem, problems
 from evaluator.settings import MachineSettings
@@ -192,6 +197,51 @@ def test_what_a_short_time_has_no_use_for_is_not_built(tmp_path, monkeypatch):
     assert sorted(prepared) == [f"file {number}" for number in range(4)]
     assert called == ["file 0", "file 1"]
     assert all(row["built"]["right"] for row in lifted_and_built.Rows(tmp_path / "rows.jsonl").rows.values())
+
+
+@pytest.fixture
+def large_gpu(monkeypatch):
+    """A machine with a GPU that has room for several referees, which it has by default."""
+    found = Gpu(0, "GPU-0", "NVIDIA H200", "sm_90", 140 << 30, 139 << 30, "1.0", (13, 0), None, "default", None)
+    monkeypatch.delenv("ASSAY_GPU", raising=False)
+    monkeypatch.setattr(health, "why_not", lambda: None)
+    for module in (health, one_gpu):
+        monkeypatch.setattr(module, "gpus", lambda: (found,))
+    return found
+
+
+def test_what_is_about_one_referee_has_one_on_a_gpu_that_has_several_by_default(large_gpu, tmp_path):
+    assert Toolbox(MachineSettings(tmp_path, gpu=one_gpu.one_gpu())).referee_count > 1
+    toolbox = Toolbox(one_gpu.with_one_referee(tmp_path, host_tier="on", jobs_per_runner=32))
+    assert one_gpu.referee_of(toolbox).uuid == large_gpu.uuid
+    assert (toolbox.settings.host_tier, toolbox.settings.jobs_per_runner) == ("on", 32)
+    assert Toolbox(Graders(1, "gpu").settings).referee_count == 1
+    with pytest.raises(LookupError, match="one GPU with one referee"):
+        one_gpu.referee_of(Toolbox(MachineSettings(tmp_path, referees_per_gpu=2)))
+
+
+def test_the_corpus_is_graded_by_one_referee_of_each_kind_and_both_end(large_gpu, tmp_path, monkeypatch):
+    started, graded = [], []
+
+    def facts(referee):
+        process = subprocess.Popen(["sleep", "60"])
+        started.append((referee._settings.jobs_per_runner, process))
+        return {"pid": process.pid}
+
+    def grade_all(found, settings, arch, *more):
+        graded.append((arch, {name: Toolbox(chosen).referee_count for name, chosen in settings.items()}))
+
+    monkeypatch.setattr(GpuReferee, "facts", facts)
+    monkeypatch.setattr(gpu_corpus, "_grade_all", grade_all)
+    try:
+        found = gpu_corpus._run(time.monotonic() + 60, 1, {}, None)
+        assert graded == [("sm_90a", {"single": 1, "reused": 1})]
+        assert [jobs for jobs, _ in started] == [1, 32]
+        assert [process.wait(30) for _, process in started] == [-signal.SIGTERM] * 2
+        assert "H200" in found["device"]
+    finally:
+        for _, process in started:
+            process.kill()
 
 
 def test_what_a_busy_machine_could_not_simulate_is_simulated_again(tmp_path):

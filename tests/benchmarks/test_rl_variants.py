@@ -2,17 +2,28 @@
 
 import argparse
 import json
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from graded_kernels import graded_templates
 
 from benchmarks._support import effects
+from benchmarks._support.timed_rl import KNOWN, NEW
 from benchmarks.training import rl_variants_on_gpu as benchmark
 from benchmarks.training import two_gpus
+from evaluator.problems.catalogue import problems
 from trainer.config.reading import load_config
+from trainer.policies.fine_tuning import Epoch, FineTuned
 
 KERNEL = {"compiled": True, "passed": True, "repeats": None, "speedup": 1.0, "over_naive": 1.0}
 WRONG = KERNEL | {"passed": False, "speedup": None, "over_naive": None}
+
+
+@pytest.fixture(scope="module")
+def faces():
+    return tuple(problem.face for problem in problems().values())
 
 
 @pytest.mark.parametrize("pretrained", [False, True])
@@ -90,6 +101,9 @@ class Rehearsal(benchmark.Variants):
     def tuned(self, data, started=None, model=None):
         return {}, {"generator": Path("g"), "optimizer": Path("o")}
 
+    def tuned_alone(self, data, model=None):
+        return Path("alone")
+
     def _asks(self, variant, agents):
         return agents, (), None
 
@@ -141,18 +155,122 @@ def test_a_benchmark_that_was_cut_off_goes_on_with_the_runs_that_have_steps_left
     again.run()
     assert told_of[2:] == [("grpo-1", None)]
     assert {"base-1_2", "grpo-1_2"} <= set(again.asked)
-    assert set(again.answers()) == {"tuned", "tuned_one_agent", "base", "grpo"}
+    assert set(again.answers()) == {"tuned", "base", "grpo"}, "no run has one agent, so none is tuned"
     assert again.answers()["grpo"][1] == [line(0, KERNEL)]
 
 
+def test_runs_of_one_agent_begin_with_the_model_that_was_tuned_for_both_deeds(tmp_path, monkeypatch):
+    began = {}
+
+    def played(told, seconds):
+        run = next(each.removeprefix("name=") for each in told if each.startswith("name="))
+        began[run] = sorted(each for each in told if ".model_name=" in each)
+        return True
+
+    monkeypatch.setattr(benchmark, "played", played)
+    trial = Rehearsal(given(tmp_path, only=tuple(benchmark.VARIANTS)))
+    trial.run()
+    two = ["agents.generator.model_name=g", "agents.optimizer.model_name=o"]
+    alone = {"one_agent-1", "slow_agent-1", "one_agent_single_turn-1"}
+    assert began == {
+        f"{name}-1": ["agents.generator.model_name=alone"] if f"{name}-1" in alone else two
+        for name in benchmark.VARIANTS
+    }
+    assert set(trial.asked) == {"tuned", "tuned_one_agent"}, "no run has a checkpoint"
+
+
+class Tuned(benchmark.Variants):
+    """All but grading, with the templates' verdicts by heart."""
+
+    def __init__(self, given, faces):
+        super().__init__(given)
+        self.faces = faces
+
+
+def test_an_agent_alone_is_tuned_on_as_many_lessons_as_each_of_two_half_of_them_better_kernels(
+    tmp_path, faces, monkeypatch
+):
+    counts = {}
+
+    def tuned(start, into, lessons, section, *, epochs, **more):
+        counts[into.name] = (Counter(len(one.messages) for one in lessons), epochs)
+        return FineTuned(into / "epoch-1", (Epoch(1, len(lessons), 0, 1, 0.0),))
+
+    monkeypatch.setattr("benchmarks._support.timed_rl.fine_tune", tuned)
+    data = graded_templates(*KNOWN, held_out=NEW)
+    trial = Tuned(given(tmp_path), faces)
+    _, two = trial.tuned(data)
+    alone = trial.tuned_alone(data)
+    of_each, epochs = trial.config.sft.examples, trial.config.sft.epochs
+    assert counts == {
+        "generator-tuned": ({3: of_each}, epochs),
+        "optimizer-tuned": ({3: of_each}, epochs),
+        "one_agent-tuned": ({3: of_each / 2, 5: of_each / 2}, epochs),
+    }
+    assert alone not in two.values()
+    assert (tmp_path / "one_agent-start" / "config.json").is_file()
+
+
+def left_by_variants(folder, name, epoch=2):
+    """A tuning as `fine_tune` leaves it; the epoch after the last finished one was begun."""
+    for number in (epoch, epoch + 1):
+        (folder / name / f"epoch-{number}").mkdir(parents=True)
+        (folder / name / f"epoch-{number}" / "config.json").write_text("{}")
+    done = [asdict(Epoch(number, 1, 0, 1, 0.5)) for number in range(1, epoch + 1)]
+    (folder / name / "epochs.json").write_text(json.dumps(done))
+    return folder / name / f"epoch-{epoch}"
+
+
+def test_two_gpus_begin_with_the_newest_finished_epoch_of_what_the_other_benchmark_left(tmp_path):
+    generator = left_by_variants(tmp_path, "generator-tuned", epoch=4)
+    assert two_gpus.start_in(tmp_path) == generator
+    alone = left_by_variants(tmp_path, "one_agent-tuned")
+    assert two_gpus.start_in(tmp_path) == alone
+
+
+def test_two_gpus_without_a_tuned_model_say_so_before_a_service_is_started(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(two_gpus, "served", lambda *more, **named: started.append(more))
+    (tmp_path / "generator-tuned" / "epoch-1").mkdir(parents=True)
+    monkeypatch.setattr("sys.argv", ["two_gpus.py", "--models", str(tmp_path), "--folder", str(tmp_path / "two")])
+    with pytest.raises(SystemExit, match=r"no tuned model.*rl_variants_on_gpu\.py"):
+        two_gpus.main()
+    assert not started
+
+
+def test_only_the_ways_that_are_named_run_and_figures_are_of_all_that_lie_in_the_folder(tmp_path, monkeypatch):
+    played, models = [], tmp_path / "models"
+    left_by_variants(models, "one_agent-tuned")
+    monkeypatch.setattr(two_gpus, "_played", lambda way, given, left_s: played.append((way, left_s)))
+    monkeypatch.setattr("benchmarks._support.record.RESULTS", tmp_path)
+    shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
+    for way, took_s in (("one", 60.0), ("split", 30.0)):
+        (tmp_path / way).mkdir()
+        lines = [{"kind": "train", "step": step, "step_s": took_s, **shares} for step in (1, 2)]
+        (tmp_path / way / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = ["two_gpus.py", "--models", str(models), "--folder", str(tmp_path), "--seconds", "500"]
+    monkeypatch.setattr("sys.argv", [*told, "--only", "beside,one"])
+    two_gpus.main()
+    assert [way for way, _ in played] == ["beside", "one"]
+    # Half of the seconds, not a third.
+    assert played[0][1] == pytest.approx(250 - two_gpus.RESERVED_S, abs=5)
+    figures = json.loads((tmp_path / "two_gpus.json").read_text())["figures"]
+    assert figures["split_over_one"] == pytest.approx(2)
+    for wrong in ("third", ","):
+        monkeypatch.setattr("sys.argv", [*told, "--only", wrong])
+        with pytest.raises(SystemExit):
+            two_gpus.main()
+
+
 def test_two_gpus_are_used_in_the_ways_that_are_compared_and_only_whole_steps_count(tmp_path):
+    start = left_by_variants(tmp_path, "generator-tuned")
     asked = argparse.Namespace(models=tmp_path, folder=tmp_path, steps=3)
     configs = {way: load_config("cpu-demo", two_gpus.told_of(way, asked)) for way in two_gpus.WAYS}
     placed = {way: (one.resources.gpus_per_node, one.resources.layout) for way, one in configs.items()}
     assert placed == {"one": (1, "shared"), "beside": (1, "shared"), "split": (2, "split")}
     for way, where in two_gpus.WAYS.items():
         assert len(where.trainer.split(",")) == configs[way].resources.gpus_per_node
-        assert configs[way].agents.generator.model_name == str(tmp_path / "generator-tuned")
+        assert configs[way].agents.generator.model_name == str(start)
     shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
     lines = {
         way: [{"step": step, "step_s": took_s, **shares} for step, took_s in enumerate([900.0, took, took], start=1)]

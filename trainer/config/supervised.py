@@ -52,7 +52,8 @@ class SftSection(Section):
     learning_rate: float = Field(default=2e-5, ge=bounds.LEAST_RATE, le=1)
     """Largest step size of AdamW; it rises at first and falls to 0 at the last step."""
     improvement: float = Field(default=1.1, gt=1, le=bounds.MOST_SPEEDUP)
-    """How many times as fast as the kernel that it answers a right kernel must be in an Optimizer's example."""
+    """How many times as fast as the kernel that it answers a right kernel must be in an Optimizer's
+    example, and in those that teach an agent alone to improve its own kernels."""
     held_out_problems: tuple[str, ...] = ()
     """Problems of which no example is; none named is a fifth of all, by the hash of their ids."""
     evaluation_tasks: int = Field(default=32, ge=1, le=bounds.MOST_TASKS)

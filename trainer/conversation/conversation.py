@@ -152,6 +152,11 @@ class Flow:
         """Who writes kernel `number`, from 0."""
         return AgentName.GENERATOR if number == 0 or self.single_agent else AgentName.OPTIMIZER
 
+    @property
+    def improves_its_own(self) -> bool:
+        """Whether the Generator is asked for first kernels and for better ones."""
+        return self.single_agent and self.max_turns > 1
+
 
 @dataclass(frozen=True)
 class Attempt:

@@ -143,6 +143,12 @@ def fine_tune(
     return FineTuned(into / f"epoch-{len(done)}", done)
 
 
+def newest_epoch(into: Path) -> Path | None:
+    """The model after the newest finished epoch of a tuning that is kept in this folder; None where there is none."""
+    done = _finished(into)
+    return into / f"epoch-{len(done)}" if done else None
+
+
 def _step(model: Any, optimizer: torch.optim.Optimizer, rows: Sequence[Row], size: int) -> float:
     """One optimizer step on all rows, `size` of them on the device at once; the loss, nats a token."""
     tokens = sum(len(learned) for _, learned in rows)

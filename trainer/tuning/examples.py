@@ -4,13 +4,15 @@ A Generator's example is a task and a kernel that passed. An Optimizer's is a co
 kernel, the Tester's report of that kernel's verdict and the target, answered by a kernel of the same problem that
 passed and is better (requirements document, "Generator Agent SFT" and "Optimizer Agent SFT"). A Tester's is a task,
 a kernel and what the grader found, answered by what is wrong with it, or what makes it slow ("Tester Agent SFT").
+Where the Generator writes all kernels of a conversation, half of its examples are first kernels, and half a kernel of
+its own that it improves: who was only taught to begin writes no kernel when it is asked for another one.
 Only kernels and tasks that may be learned from are in one: what is held out is on the other side of
 `trainer.data.graded`. A fifth of the other kernels no Tester learns from either: it is asked about them.
 """
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import TypeVar
 
@@ -53,7 +55,7 @@ class TaughtExample:
     kernel: GradedKernel
     """What the lesson ends with; of a Tester's, what is diagnosed."""
     old: GradedKernel | None = None
-    """Of an Optimizer's: what is improved on."""
+    """What is improved on: of an Optimizer's, and of half of those of an agent that writes all kernels."""
 
     @property
     def factor(self) -> float | None:
@@ -71,10 +73,13 @@ def examples_of(
     seed: int,
     factor: float,
 ) -> tuple[TaughtExample, ...]:
-    """At most `count` different examples of this agent. `factor`: as for `is_better`; of no meaning to a Generator.
+    """At most `count` different examples of this agent. `factor`: as for `is_better`; of no meaning to a Generator
+    that is not alone.
 
     Raises ConfigurationError where there are none.
     """
+    if agent is AgentName.GENERATOR and settings.flow.improves_its_own:
+        return single_agent_examples(data, tasks, settings, count=count, seed=seed, factor=factor)
     if agent is AgentName.GENERATOR:
         return generator_examples(data, tasks, settings, count=count, seed=seed)
     if agent is AgentName.OPTIMIZER:
@@ -114,6 +119,36 @@ def optimizer_examples(
 
     Raises ConfigurationError where no kernel is better than another.
     """
+    two = replace(settings, flow=replace(settings.flow, single_agent=False))
+    return _improvements(AgentName.OPTIMIZER, data, tasks, two, count=count, seed=seed, factor=factor)
+
+
+def single_agent_examples(
+    data: GradedData, tasks: Sequence[Task], settings: EpisodeSettings, *, count: int, seed: int, factor: float
+) -> tuple[TaughtExample, ...]:
+    """At most `count` different examples of an agent that writes all kernels of a conversation: half of them are a
+    Generator's, half improve on a kernel that it wrote itself, so that it learns from as many as each of two agents.
+    Of the one it has more where there are too few of the other. `factor`: as for `is_better`.
+
+    Raises ConfigurationError where no kernel passed, or none is better than another.
+    """
+    alone = replace(settings, flow=replace(settings.flow, single_agent=True))
+    first = generator_examples(data, tasks, alone, count=count, seed=seed)
+    later = _improvements(AgentName.GENERATOR, data, tasks, alone, count=count, seed=seed, factor=factor)
+    first = first[: max(count - count // 2, count - len(later))]
+    return (*first, *later[: count - len(first)])
+
+
+def _improvements(
+    agent: AgentName,
+    data: GradedData,
+    tasks: Sequence[Task],
+    settings: EpisodeSettings,
+    *,
+    count: int,
+    seed: int,
+    factor: float,
+) -> tuple[TaughtExample, ...]:
     groups = []
     for problem, asked in _by_problem(data, tasks):
         kernels = [one for one in data.training if one.problem == problem]
@@ -124,9 +159,7 @@ def optimizer_examples(
     chosen = _spread(groups, count, seed)
     _refuse_none(chosen, f"that is {factor:g} times as fast as another, or right where the other is wrong,")
     return tuple(
-        TaughtExample(
-            improvement(task, old.source, old.verdict, new.source, settings), AgentName.OPTIMIZER, task, new, old
-        )
+        TaughtExample(improvement(task, old.source, old.verdict, new.source, settings), agent, task, new, old)
         for task, (old, new) in chosen
     )
 
@@ -194,8 +227,10 @@ def _said(diagnosis: Diagnosis, settings: EpisodeSettings) -> str:
 
 
 def improvement(task: Task, old: str, verdict: Verdict, new: str, settings: EpisodeSettings) -> Lesson:
-    """An Optimizer's example: the source `old` with the report of its verdict, answered by the source `new`."""
-    return Lesson((*_request(task, old, verdict, settings), answered(new)))
+    """The source `old` with the report of its verdict, answered by the source `new`: an Optimizer's example, or that
+    of the agent that wrote `old` too, where `settings` has but one. Only `new` is learned.
+    """
+    return Lesson((*_request(task, old, verdict, settings), answered(new)), last_only=settings.flow.single_agent)
 
 
 def answered(source: str) -> Message:
@@ -204,7 +239,7 @@ def answered(source: str) -> Message:
 
 
 def _request(task: Task, old: str, verdict: Verdict, settings: EpisodeSettings) -> tuple[Message, ...]:
-    """What the Optimizer is told where the Generator's first kernel was `old`."""
+    """All that is said to, and by, the agent whose turn it is where the Generator's first kernel was `old`."""
     text = wrapped(old)
     rewards = settings.reward_of(AgentName.GENERATOR)
     written = Turn(
@@ -223,13 +258,15 @@ def _request(task: Task, old: str, verdict: Verdict, settings: EpisodeSettings) 
         reward=immediate_reward(verdict, rewards, settings.grading),
     )
     # A kernel that is good enough would end a conversation here, and is improved all the same.
-    begun = Conversation(task.id, task, Flow(2, stop_at=2.0), 0).with_turn(written).with_turn(tested)
-    return prompts.due(
+    flow = Flow(2, stop_at=2.0, single_agent=settings.flow.single_agent)
+    begun = Conversation(task.id, task, flow, 0).with_turn(written).with_turn(tested)
+    said = prompts.due(
         begun,
         settings.wording,
         target_speedup=settings.grading.target_speedup,
         update_tokens=settings.update_tokens,
     )
+    return (*begun.view(flow.author(1)), *said)
 
 
 def _by_problem(data: GradedData, tasks: Sequence[Task]) -> Iterator[tuple[str, list[Task]]]:

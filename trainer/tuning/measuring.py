@@ -1,7 +1,8 @@
 """What tuning has bought: held-out prompts answered by an agent, and each answer judged by the evaluator.
 
 A Generator is asked for a kernel (compile rate, pass rate, speedup). An Optimizer is given a kernel of the data set
-and its report, and counts where its answer is better (requirements document: "90%+ compilation", "80%+ functional
+and its report, and counts where its answer is better; an agent that writes all kernels is asked both, and the kernel
+that it is given is its own first answer (requirements document: "90%+ compilation", "80%+ functional
 correctness", "70%+ performance improvement"). A Tester is given a kernel that it has not learned from and what the
 grader found, and counts where it names what is wrong with it; nobody has to judge that.
 """
@@ -46,7 +47,7 @@ class Answered:
     speedup_interval: tuple[float, float] | None
     """Of 95 % at least, as of `median_interval`; None where too few are right."""
     improved_rate: float | None = None
-    """Share of the given kernels that an Optimizer made better; None for a Generator."""
+    """Share of the given kernels that an Optimizer, or an agent alone, made better; None for the others."""
     improved_interval: tuple[float, float] | None = None
     named_rate: float | None = None
     """Share of the given kernels whose issue a Tester named; None for the others."""
@@ -87,10 +88,46 @@ async def measure_optimizer(
     of them hangs on seed and task. `factor`: as for `is_better`. Raises OracleLostError.
     """
     given = dict(_given(data, tasks, seed, factor))
-    # The Generator's kernel is the given one, and no kernel is so good that nobody is asked to improve it.
-    pair = replace(settings, flow=Flow(2, stop_at=2.0))
-    asked = [(task, seed + number) for number, task in enumerate(tasks) if task.text in given]
     policies: dict[AgentName, Policy] = {AgentName.GENERATOR: _Given(given), AgentName.OPTIMIZER: policy}
+    return await _improving(policies, given, tasks, oracle, settings, seed, factor, concurrency, done)
+
+
+async def measure_single_agent(
+    policy: Policy,
+    tasks: Sequence[Task],
+    data: GradedData,
+    oracle: Oracle,
+    settings: EpisodeSettings,
+    *,
+    seed: int,
+    factor: float,
+    concurrency: int = 64,
+) -> Answered:
+    """First kernels as of a Generator; and, for each task that has one, whether a kernel that stands there as its own
+    is made better, as of an Optimizer. Raises OracleLostError.
+    """
+    first = await measure_generator(policy, tasks, oracle, settings, seed=seed, concurrency=concurrency)
+    given = dict(_given(data, tasks, seed, factor))
+    policies: dict[AgentName, Policy] = {AgentName.GENERATOR: _Given(given, policy)}
+    later = await _improving(policies, given, tasks, oracle, settings, seed, factor, concurrency)
+    return replace(first, improved_rate=later.improved_rate, improved_interval=later.improved_interval)
+
+
+async def _improving(
+    policies: Mapping[AgentName, Policy],
+    given: Mapping[str, GradedKernel],
+    tasks: Sequence[Task],
+    oracle: Oracle,
+    settings: EpisodeSettings,
+    seed: int,
+    factor: float,
+    concurrency: int,
+    done: Ended | None = None,
+) -> Answered:
+    """Of the second kernels of conversations whose first one is given."""
+    # No kernel is so good that nobody is asked to improve it.
+    pair = replace(settings, flow=Flow(2, stop_at=2.0, single_agent=len(policies) == 1))
+    asked = [(task, seed + number) for number, task in enumerate(tasks) if task.text in given]
     played = await play_many(asked, policies, oracle, pair, concurrency=concurrency, done=done)
     found = _answered(played.whole, AgentName.OPTIMIZER, played.faults)
     if not played.whole:
@@ -124,9 +161,13 @@ class _Given:
 
     kernels: Mapping[str, GradedKernel]
     """By the task's text."""
+    then: Policy | None = None
+    """Whose words these kernels stand for: it answers what comes after."""
 
     async def respond(self, messages: tuple[Message, ...], *, seed: int, max_tokens: int) -> Response:
-        """The kernel of the task that is asked."""
+        """The kernel of the task that is asked, or what comes after it."""
+        if self.then is not None and any(message.role == "assistant" for message in messages):
+            return await self.then.respond(messages, seed=seed, max_tokens=max_tokens)
         return Response(wrapped(self.kernels[messages[-1].text].source))
 
 

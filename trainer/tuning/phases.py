@@ -351,7 +351,8 @@ class _Tuning:
         temperature = self._temperature(role, self.config.rollout.evaluation_temperature)
         asked = [str(self.settings), temperature, self.config.seed]
         prompts = {name: [task.id for task in tasks] for name, tasks in self.asked.held_out.items()}
-        given = sorted(one.fingerprint for one in self.data.kernels) if role != "generator" else []
+        is_given = role != "generator" or self.settings.flow.improves_its_own
+        given = sorted(one.fingerprint for one in self.data.kernels) if is_given else []
         path = into / f"measured-{_hash(asked, prompts, self.config.sft.improvement, given)}.json"
         known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if phase not in known:
@@ -370,7 +371,11 @@ class _Tuning:
         found = {}
         async with _oracle(config) as oracle:
             for name, tasks in self.asked.held_out.items():
-                if role == "generator":
+                if role == "generator" and self.settings.flow.improves_its_own:
+                    answers = await measuring.measure_single_agent(
+                        policy, tasks, self.data, oracle, self.settings, seed=config.seed, factor=factor
+                    )
+                elif role == "generator":
                     answers = await measuring.measure_generator(
                         policy, tasks, oracle, self.settings, seed=config.seed
                     )

@@ -67,11 +67,13 @@ def publish(
     seed: int,
     factor: float,
 ) -> Published:
-    """Write the examples of a data set: at most `count` of each agent.
+    """Write the examples of a data set: at most `count` of each agent, of two who write kernels and a Tester.
 
     `learned`: tasks of problems that are not held out. `held_out`: tasks that are only asked, and of problems with
     held-out kernels. Raises ConfigurationError where there is nothing to learn from, or a file cannot be written.
     """
+    # Who reads a chat from a file learns all of its answers, and the first of an agent alone may be a wrong kernel.
+    settings = replace(settings, flow=replace(settings.flow, single_agent=False))
     distinct, copies = without_near_copies(data)
     clean, _, found = without_contamination(distinct)
     taught = _examples(clean, learned, settings, count, seed, factor)

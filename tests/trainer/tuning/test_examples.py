@@ -21,6 +21,7 @@ from trainer.tuning.examples import generator_examples, is_better, optimizer_exa
 
 GRADING = EpisodeSettings(grading=Settings(target_speedup=2.0))
 PROBLEMS = ("relu", "gelu", "softmax")
+OF_ALL = {"count": 30, "seed": 1, "factor": 1.1}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,72 @@ def test_an_optimizer_is_shown_a_kernel_its_report_and_the_target_and_answers_wi
         failed += not old.passed
         assert not old.passed or new.speedup >= 1.1 * old.speedup
     assert 0 < failed < len(lessons)
+
+
+ALONE = replace(GRADING, flow=Flow(3, stop_at=2.0, single_agent=True), turn_tokens=10_000)
+
+
+@pytest.mark.parametrize("wording", ["full", "brief"])
+def test_an_agent_alone_learns_to_begin_and_to_improve_as_it_is_asked_in_a_conversation_to_the_letter(tasks, wording):
+    data = graded_templates(*PROBLEMS, held_out=("relu",))
+    asked = replace(ALONE, wording=wording)
+    examples = made.examples_of(AgentName.GENERATOR, data, tasks, asked, count=60, seed=1, factor=1.1)
+    assert len({one.lesson for one in examples}) == 60
+    assert [sum(one.old is None for one in examples), sum(one.old is not None for one in examples)] == [30, 30]
+    assert {one.agent for one in examples} == {AgentName.GENERATOR}
+    assert len({one.old.passed for one in examples if one.old}) == 2, "wrong ones and slow ones"
+    for one in examples:
+        assert not one.task.held_out
+        assert one.kernel.problem == one.task.problem != "relu"
+        earlier = [wrapped(one.old.source)] if one.old else []
+        model = Script([*earlier, wrapped(one.kernel.source)])
+        asyncio.run(play(one.task, {AgentName.GENERATOR: model}, TemplateJudge(), asked, 0))
+        view = [(said.role, said.text) for said in model.views[len(earlier)]]
+        assert [(said.role, said.text) for said in one.lesson.messages] == [
+            *view,
+            ("assistant", wrapped(one.kernel.source)),
+        ]
+        if one.old is not None:
+            assert one.lesson.last_only, "a kernel that is to be improved is not to be learned"
+            assert is_better(one.kernel.verdict, one.old.verdict, 1.1)
+
+
+def test_an_agent_alone_has_more_examples_of_the_one_kind_where_there_are_too_few_of_the_other(tasks):
+    slow, fast = (graded_kernel("relu", f"__global__ void k() {{ {n}; }}", speedup=n) for n in (1.0, 2.0))
+    few = [task for task in tasks if task.problem == "relu" and not task.held_out][:4]
+    data = GradedData((slow, fast), frozenset())
+    kinds = Counter(
+        one.old is not None
+        for one in made.examples_of(AgentName.GENERATOR, data, few, ALONE, count=10, seed=1, factor=1.1)
+    )
+    assert kinds == {False: 6, True: 4}, "4 tasks, each with one pair"
+    wrong = [graded_kernel("relu", f"__global__ void k() {{ {n}; }}", Status.INCORRECT) for n in range(3, 9)]
+    data = GradedData((slow, *wrong), frozenset())
+    kinds = Counter(
+        one.old is not None
+        for one in made.examples_of(AgentName.GENERATOR, data, few, ALONE, count=20, seed=1, factor=1.1)
+    )
+    assert kinds == {False: 4, True: 16}, "one right kernel for each of 4 tasks"
+
+
+@pytest.mark.parametrize("flow", [Flow(1, single_agent=True), Flow(3)], ids=["one-kernel", "two-agents"])
+def test_who_never_improves_a_kernel_of_its_own_is_not_taught_to(tasks, flow):
+    data = graded_templates(*PROBLEMS)
+    settings = replace(ALONE, flow=flow)
+    examples = made.examples_of(AgentName.GENERATOR, data, tasks, settings, count=20, seed=1, factor=1.1)
+    assert examples == generator_examples(data, tasks, settings, count=20, seed=1)
+    assert not any(one.old for one in examples)
+
+
+def test_an_optimizer_is_shown_the_same_whoever_writes_the_kernels_of_a_run(tasks):
+    data = graded_templates(*PROBLEMS)
+    shown_of = [
+        optimizer_examples(data, tasks, replace(ALONE, flow=replace(ALONE.flow, single_agent=alone)), **OF_ALL)
+        for alone in (False, True)
+    ]
+    assert shown_of[0] == shown_of[1]
+    assert {one.lesson.messages[-2].role for one in shown_of[0]} == {"user"}
+    assert {len(one.lesson.messages) for one in shown_of[0]} == {3}
 
 
 @pytest.mark.parametrize("wording", ["full", "brief"])

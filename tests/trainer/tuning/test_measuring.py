@@ -6,6 +6,7 @@ import pytest
 from graded_kernels import TemplateJudge, graded_templates
 from scripted import Script
 
+from trainer.conversation.conversation import Response
 from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.data import corpus
@@ -54,6 +55,36 @@ def test_an_optimizer_counts_where_it_improves_on_the_kernel_that_it_is_given(ta
     assert (best.prompts, best.improved_rate, best.pass_rate) == (4, 1.0, 1.0)
     assert (worst.prompts, worst.improved_rate, worst.pass_rate) == (4, 0.0, 0.0)
     assert (best.improved_interval, worst.improved_interval) == (wilson(4, 4), wilson(0, 4))
+
+
+def test_an_agent_alone_is_asked_for_a_first_kernel_and_to_improve_one_that_stands_as_its_own(tasks):
+    class Taught:
+        """Begins well, and then says what it was told to."""
+
+        def __init__(self, later):
+            self.later, self.given = later, []
+
+        async def respond(self, messages, *, seed, max_tokens):
+            if [said.role for said in messages] == ["system", "user"]:
+                return Response(wrapped(SOURCES[1]))
+            _, asked, own, report = messages
+            assert (own.role, report.role) == ("assistant", "user")
+            self.given.append((asked.text, own.text))
+            return Response(self.later)
+
+    data, rates = graded_templates("relu"), {}
+    for later in (wrapped(SOURCES[-1]), "I cannot."):
+        policy = Taught(later)
+        action = measuring.measure_single_agent(
+            policy, tasks, data, TemplateJudge(), SETTINGS, seed=3, factor=1.1, concurrency=4
+        )
+        found = measured(action)
+        assert (found.prompts, found.pass_rate, found.compile_rate) == (8, 0.5, 0.5)
+        rates[later] = (found.improved_rate, found.improved_interval)
+        # Of conv2d there is no kernel to be improved.
+        assert len(policy.given) == 4
+        assert {wrapped(one.source) for one in data.kernels} >= {own for _, own in policy.given}
+    assert list(rates.values()) == [(1.0, wilson(4, 4)), (0.0, wilson(0, 4))]
 
 
 def test_a_tester_counts_where_it_names_what_is_wrong(tasks):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import sys
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -85,6 +86,27 @@ def test_both_agents_are_tuned_measured_and_not_tuned_twice(judge, tmp_path):
     with pytest.raises(CheckpointError, match="which the generator was tuned to"):
         phases.tuned_before(tmp_path)
     assert phases.tuned_before(tmp_path / "nothing") is None
+
+
+def test_an_agent_alone_is_tuned_for_first_kernels_and_for_better_ones_and_measured_at_both(
+    judge, tmp_path, monkeypatch
+):
+    taught = []
+    tune = phases.fine_tune
+    monkeypatch.setattr(
+        phases,
+        "fine_tune",
+        lambda start, into, lessons, *more, **named: (
+            taught.extend(lessons) or tune(start, into, lessons, *more, **named)
+        ),
+    )
+    found, told = tuned(tmp_path, "agents.optimizer=null", "sft.epochs=1")
+    assert list(found) == ["generator"]
+    assert Counter(len(one.messages) for one in taught) == {3: 10, 5: 10}
+    kept = json.loads((tmp_path / phases.TUNED).read_text())
+    assert [set(one) for one in kept["measured"]["generator"]] == [{"phase", "known", "new"}] * 2
+    assert all(one[kind]["improved_rate"] == 0 for one in kept["measured"]["generator"] for kind in ("known", "new"))
+    assert any("improved 0% (goal 70%)" in line for line in told)
 
 
 @pytest.mark.parametrize(("deterministic", "together"), [("true", 1), ("false", SamplingSettings.batch_size)])

@@ -8,6 +8,7 @@ import pytest
 from graded_kernels import OF_STATUS, graded_templates, verdict_of
 
 from common.contract import Settings, Status
+from trainer.conversation.conversation import Flow
 from trainer.conversation.episode import EpisodeSettings
 from trainer.data.graded import DataCard, GradedData, GradedKernel, read_card, write_data
 from trainer.data.operations import OPERATIONS, stated
@@ -46,12 +47,21 @@ def tasks(faces):
     return learned, stated(held_out_tasks([OPERATIONS[HELD_OUT].face, OPERATIONS[ASKED].face], 8))
 
 
-def published(data, tasks, into, **more):
-    return publish(data, *tasks, GRADING, into, **{"count": 60, "seed": 3, "factor": 1.1, **more})
+def published(data, tasks, into, settings=GRADING, **more):
+    return publish(data, *tasks, settings, into, **{"count": 60, "seed": 3, "factor": 1.1, **more})
 
 
 def rows(into, name):
     return pq.read_table(into / "examples" / f"{name}.parquet").to_pylist()
+
+
+def test_files_are_the_same_where_one_agent_writes_all_kernels_for_who_reads_them_learns_every_answer(
+    data, tasks, tmp_path
+):
+    of_two = published(data, tasks, tmp_path / "two")
+    alone = replace(GRADING, flow=Flow(3, single_agent=True))
+    assert published(data, tasks, tmp_path / "alone", settings=alone) == of_two
+    assert rows(tmp_path / "alone", "generator-train") == rows(tmp_path / "two", "generator-train")
 
 
 def test_each_agent_gets_its_examples_and_the_card_counts_them(data, tasks, tmp_path):
