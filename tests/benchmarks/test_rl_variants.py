@@ -12,7 +12,7 @@ from graded_kernels import graded_templates
 from benchmarks._support import effects
 from benchmarks._support.timed_rl import KNOWN, NEW
 from benchmarks.training import rl_variants_on_gpu as benchmark
-from benchmarks.training import two_gpus
+from benchmarks.training import steps_per_hour
 from evaluator.problems.catalogue import problems
 from trainer.config.reading import load_config
 from trainer.policies.fine_tuning import Epoch, FineTuned
@@ -223,52 +223,74 @@ def left_by_variants(folder, name, epoch=2):
 
 def test_two_gpus_begin_with_the_newest_finished_epoch_of_what_the_other_benchmark_left(tmp_path):
     generator = left_by_variants(tmp_path, "generator-tuned", epoch=4)
-    assert two_gpus.start_in(tmp_path) == generator
+    assert steps_per_hour.start_in(tmp_path) == generator
     alone = left_by_variants(tmp_path, "one_agent-tuned")
-    assert two_gpus.start_in(tmp_path) == alone
+    assert steps_per_hour.start_in(tmp_path) == alone
 
 
 def test_two_gpus_without_a_tuned_model_say_so_before_a_service_is_started(tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr(two_gpus, "served", lambda *more, **named: started.append(more))
+    monkeypatch.setattr(steps_per_hour, "served", lambda *more, **named: started.append(more))
     (tmp_path / "generator-tuned" / "epoch-1").mkdir(parents=True)
-    monkeypatch.setattr("sys.argv", ["two_gpus.py", "--models", str(tmp_path), "--folder", str(tmp_path / "two")])
+    monkeypatch.setattr(
+        "sys.argv", ["steps_per_hour.py", "--models", str(tmp_path), "--folder", str(tmp_path / "two")]
+    )
     with pytest.raises(SystemExit, match=r"no tuned model.*rl_variants_on_gpu\.py"):
-        two_gpus.main()
+        steps_per_hour.main()
     assert not started
 
 
 def test_only_the_ways_that_are_named_run_and_figures_are_of_all_that_lie_in_the_folder(tmp_path, monkeypatch):
     played, models = [], tmp_path / "models"
     left_by_variants(models, "one_agent-tuned")
-    monkeypatch.setattr(two_gpus, "_played", lambda way, given, left_s: played.append((way, left_s)))
+    monkeypatch.setattr(steps_per_hour, "_played", lambda way, given, left_s: played.append((way, left_s)))
     monkeypatch.setattr("benchmarks._support.record.RESULTS", tmp_path)
     shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
     for way, took_s in (("one", 60.0), ("split", 30.0)):
         (tmp_path / way).mkdir()
         lines = [{"kind": "train", "step": step, "step_s": took_s, **shares} for step in (1, 2)]
         (tmp_path / way / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    told = ["two_gpus.py", "--models", str(models), "--folder", str(tmp_path), "--seconds", "500"]
+    told = ["steps_per_hour.py", "--models", str(models), "--folder", str(tmp_path), "--seconds", "500"]
     monkeypatch.setattr("sys.argv", [*told, "--only", "beside,one"])
-    two_gpus.main()
+    steps_per_hour.main()
     assert [way for way, _ in played] == ["beside", "one"]
     # Half of the seconds, not a third.
-    assert played[0][1] == pytest.approx(250 - two_gpus.RESERVED_S, abs=5)
-    figures = json.loads((tmp_path / "two_gpus.json").read_text())["figures"]
+    assert played[0][1] == pytest.approx(250 - steps_per_hour.RESERVED_S, abs=5)
+    figures = json.loads((tmp_path / "steps_per_hour.json").read_text())["figures"]
     assert figures["split_over_one"] == pytest.approx(2)
     for wrong in ("third", ","):
         monkeypatch.setattr("sys.argv", [*told, "--only", wrong])
         with pytest.raises(SystemExit):
-            two_gpus.main()
+            steps_per_hour.main()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "has_vllm", "ways"),
+    [
+        (0, True, set()),
+        (1, False, {"one"}),
+        (1, True, {"one", "vllm", "vllm_eager"}),
+        (2, False, {"one", "beside", "split"}),
+    ],
+    ids=["no_gpu", "one_gpu", "one_gpu_vllm", "two_gpus"],
+)
+def test_ways_that_a_machine_has_not_enough_for_are_left_out(monkeypatch, gpus, has_vllm, ways):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: has_vllm or None)
+    assert {way for way, placed in steps_per_hour.WAYS.items() if placed.can_run()} == ways
 
 
 def test_two_gpus_are_used_in_the_ways_that_are_compared_and_only_whole_steps_count(tmp_path):
     start = left_by_variants(tmp_path, "generator-tuned")
     asked = argparse.Namespace(models=tmp_path, folder=tmp_path, steps=3)
-    configs = {way: load_config("cpu-demo", two_gpus.told_of(way, asked)) for way in two_gpus.WAYS}
+    configs = {way: load_config("cpu-demo", steps_per_hour.told_of(way, asked)) for way in steps_per_hour.WAYS}
     placed = {way: (one.resources.gpus_per_node, one.resources.layout) for way, one in configs.items()}
-    assert placed == {"one": (1, "shared"), "beside": (1, "shared"), "split": (2, "split")}
-    for way, where in two_gpus.WAYS.items():
+    shared = dict.fromkeys(("one", "beside", "vllm", "vllm_eager"), (1, "shared"))
+    assert placed == shared | {"split": (2, "split")}
+    engines = {way: (one.rollout.name, one.rollout.enforce_eager) for way, one in configs.items()}
+    assert engines["one"] == engines["split"] == ("hf", False)
+    assert (engines["vllm"], engines["vllm_eager"]) == (("vllm", False), ("vllm", True))
+    for way, where in steps_per_hour.WAYS.items():
         assert len(where.trainer.split(",")) == configs[way].resources.gpus_per_node
         assert configs[way].agents.generator.model_name == str(start)
     shares = dict.fromkeys(("generation_share", "reward_share", "update_share", "weights_s"), 0.25)
@@ -276,7 +298,7 @@ def test_two_gpus_are_used_in_the_ways_that_are_compared_and_only_whole_steps_co
         way: [{"step": step, "step_s": took_s, **shares} for step, took_s in enumerate([900.0, took, took], start=1)]
         for way, took in {"one": 60.0, "beside": 40.0}.items()
     }
-    figures = two_gpus.figures_of(lines | {"split": []})
+    figures = steps_per_hour.figures_of(lines | {"split": []})
     assert figures["one_steps_per_hour"] == pytest.approx(60)
     assert figures["beside_over_one"] == pytest.approx(1.5)
     assert "split_over_one" not in figures

@@ -1,17 +1,23 @@
-"""How many policy steps an hour two GPUs make against one. On one machine with two NVIDIA GPUs.
+"""How many policy steps an hour a run makes, by where its parts are and by what generates. On NVIDIA GPUs.
 
-    python benchmarks/training/two_gpus.py --models runs --folder two --seconds 540   # stops then; the same goes on
-    python benchmarks/training/two_gpus.py --models runs --folder two --only one,beside   # and nothing of the third
+    python benchmarks/training/steps_per_hour.py --models runs --folder ways --seconds 540   # stops then; the same goes on
+    python benchmarks/training/steps_per_hour.py --models runs --folder ways --only one,vllm_eager   # on one GPU
 
 One agent of `rl_variants_on_gpu.py`, from the tuned model that it left in `--models` (that of an agent alone, or the
-Generator's where none was tuned), learns from rewards that are timed on a GPU, in three ways: `one`, policy, learner
-and evaluator on one GPU; `beside`, the evaluator on the second; and `split`, the learner on the first and the
-generation, with the evaluator, on the second, where new weights go over NCCL. Each way that is to run has an equal
-share of the seconds. Counted are the steps after the first, which also warms up. On two H200s five steps have run
-`beside` and one has run `split`; the ways have not been compared yet.
+Generator's where none was tuned), learns from rewards that are timed on a GPU:
+
+- `one`: policy, learner and evaluator on one GPU, transformers generate;
+- `beside`: the evaluator on a second GPU;
+- `split`: the learner on the first, generation with the evaluator on the second, where new weights go over NCCL;
+- `vllm`: as `one`, vLLM generates; `vllm_eager`: without CUDA graphs and torch.compile, which it prepares for a minute.
+
+Ways that the machine has too few GPUs for, or no vLLM, are left out unless they are named. Each way that is to run has
+an equal share of the seconds. Counted are the steps after the first, which also warms up. On two H200s five steps have
+run `beside` and one has run `split`; the ways have not been compared yet, and those with vLLM have not been run.
 """
 
 import argparse
+import importlib.util
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +37,7 @@ from benchmarks.training import rl_variants_on_gpu as variants
 from trainer.config.reading import load_config
 from trainer.policies.fine_tuning import newest_epoch
 
+NAME = "steps_per_hour"
 VARIANT = "one_agent"
 """Two agents have two servers, for which the layout `split` would need a third GPU."""
 STARTS = (f"{ALONE}{TUNED}", f"generator{TUNED}")
@@ -42,28 +49,38 @@ SPLIT = (
     "resources.actor_workers=1",
     "resources.rollout_workers=1",
 )
+# A tiny model's cache of keys and values needs little, and the evaluator is on the same GPU.
+VLLM = ("resources.layout=shared", "rollout.name=vllm", "rollout.memory_share=0.1", "rollout.weights_buffer_mib=64")
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What runs where, by the numbers of the machine's GPUs."""
+    """What runs where, by the numbers of the machine's GPUs, and what generates."""
 
     trainer: str
     evaluator: str
     settings: tuple[str, ...] = ("resources.layout=shared",)
+
+    def can_run(self) -> bool:
+        """Whether this machine has what it takes."""
+        numbers = {*self.trainer.split(","), *self.evaluator.split(",")}
+        engine = "rollout.name=vllm" not in self.settings or importlib.util.find_spec("vllm") is not None
+        return engine and torch.cuda.device_count() >= len(numbers)
 
 
 WAYS: Mapping[str, Placement] = {
     "one": Placement("0", "0"),
     "beside": Placement("0", "1"),
     "split": Placement("0,1", "1", SPLIT),
+    "vllm": Placement("0", "0", VLLM),
+    "vllm_eager": Placement("0", "0", (*VLLM, "rollout.enforce_eager=true")),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=Path, required=True, help="the folder that rl_variants_on_gpu.py left")
-    parser.add_argument("--only", type=ways_of, default=tuple(WAYS), help="of the ways, with commas between")
+    parser.add_argument("--only", type=ways_of, help="of the ways, with commas between")
     parser.add_argument("--folder", type=Path, default=Path("runs"), help="where the runs are kept, or come")
     parser.add_argument("--steps", type=int, default=5, help="policy steps of each run")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the evaluator")
@@ -72,7 +89,8 @@ def main() -> None:
     print(f"All begin with {start_in(given.models)}.", flush=True)
     given.folder.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    ways = [way for way in given.only if run_of(way, given).kept_step() < given.steps]
+    chosen = given.only or tuple(way for way, placed in WAYS.items() if placed.can_run())
+    ways = [way for way in chosen if run_of(way, given).kept_step() < given.steps]
     for number, way in enumerate(ways):
         left_s = None
         if given.seconds is not None:
@@ -120,10 +138,11 @@ def save_figures(given: argparse.Namespace, *, quiet: bool = False) -> None:
     """What there is so far, of the ways too that were not to run this time."""
     runs = {way: run_of(way, given) for way in WAYS}
     lines = {way: run.lines("train") for way, run in runs.items() if run.folder.is_dir()}
-    device = f"2 of {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "no GPU"
+    count = torch.cuda.device_count()
+    device = f"{count} of {torch.cuda.get_device_name()}" if count else "no GPU"
     details = {"settings": {way: told_of(way, given) for way in WAYS}}
     save(
-        "two_gpus",
+        NAME,
         figures_of(lines),
         {},
         {"torch": torch.__version__, **gpu_versions()},
