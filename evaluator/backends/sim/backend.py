@@ -85,9 +85,9 @@ _QUICK_FLAGS: Final = (
 """A library that is linked with nothing, for a process that has the runtime and loads it: to link takes 5 ms of a
 processor, and with the runtime and the system's libraries 27."""
 _LIBRARIES: Final = ("-lm", "-ldl")
-_QUICK_TEXT: Final = range(120_000)
-"""Characters of a translated program that is compiled quickly where little of it is run: above, frames come near to
-the stacks of warps."""
+QUICK_BELOW: Final = 120_000
+"""Characters of a translated program, below which it is compiled quickly where little of it is run: above, frames
+come near to the stacks of warps."""
 _LONG_TEXT: Final = 300_000
 """Characters of a program that is compiled quickly whatever is run of it: for so many an idle processor takes 8 s in
 the usual way, and 1 s quickly. Triton's kernel of a row in registers, compiled for each size of the rows, has a
@@ -130,14 +130,17 @@ class Simulator:
         host_compiler: Path,
         readable: tuple[Path, ...] | None = None,
         cores: int | None = None,
+        quick_below: int = QUICK_BELOW,
     ) -> None:
         """`readable`: what the host compiler needs beside the system's files; None for its own folder.
 
-        `cores`: how many a large launch may use; None for all that this process may.
+        `cores`: how many a large launch may use; None for all that this process may. `quick_below`: characters of a
+        translated program, below which it is compiled quickly where little of it is run; 0 for never.
         """
         self.sandbox = sandbox
         self.builds = builds
         self.host_compiler = host_compiler
+        self.quick_below = quick_below
         self.cores = min(len(os.sched_getaffinity(0)), _MAX_CORES) if cores is None else cores
         self.readable = (host_compiler.parent,) if readable is None else readable
 
@@ -155,7 +158,7 @@ class Simulator:
         translated = module.translate(parser.parse_ptx(program.ptx))
         quickly = None
         text_is_long = len(translated.text) > _LONG_TEXT
-        if translated.frame_bytes and (text_is_long or (runs_little and len(translated.text) in _QUICK_TEXT)):
+        if translated.frame_bytes and (text_is_long or (runs_little and len(translated.text) < self.quick_below)):
             quickly = self._quickly(translated, settings.compile_timeout_s)
         files = quickly or self._executable(translated.text, settings.compile_timeout_s)
         slower = _QUICK_SLOWER if quickly else 1.0

@@ -45,7 +45,7 @@ def test_what_was_watched_is_told_beside_what_the_device_showed(toolbox, referee
 
 @pytest.mark.parametrize("quickly", [False, True], ids=["as always", "compiled quickly"])
 def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee, monkeypatch, quickly):
-    monkeypatch.setattr(backend, "_QUICK_TEXT", range(1_000_000) if quickly else range(0))
+    monkeypatch.setattr(toolbox.simulator, "quick_below", 1_000_000 if quickly else 0)
     path = CORPUS / "adversarial" / "race_without_barrier.cu"
     judged = rehearse(referee, judge_request(toolbox, path, "transpose"))
     assert judged.verified.ruling.status is Status.INCORRECT
@@ -62,14 +62,14 @@ def test_a_race_is_named_with_both_threads_and_lines(toolbox, referee, monkeypat
 def test_a_large_program_is_compiled_quickly_where_its_frames_have_room(toolbox, monkeypatch):
     asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
 
-    def slower(text, below, little=True):
-        monkeypatch.setattr(backend, "_QUICK_TEXT", text)
+    def slower(quick_below, below, little=True):
+        monkeypatch.setattr(toolbox.simulator, "quick_below", quick_below)
         monkeypatch.setattr(backend, "_FRAMES_BELOW_BYTES", below)
         with toolbox.simulator.prepare(asked.program, asked.settings, runs_little=little) as session:
             return session.slower
 
     below = backend._FRAMES_BELOW_BYTES
-    large, small = range(1_000_000), range(1_000_000, 2_000_000)
+    large, small = 1_000_000, 100
     assert slower(large, below) > 1
     assert slower(large, below, little=False) == slower(small, below) == 1
     frame_bytes = module.translate(parser.parse_ptx(asked.program.ptx)).frame_bytes
