@@ -4,6 +4,7 @@ The process is untrusted all the same (what it executes was made from a submissi
 and what it says is only facts for the referee.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -114,6 +115,10 @@ class Builds(Protocol):
 
 class CompileTimeoutError(UnsupportedError):
     """The host compiler did not finish the translated program in time."""
+
+
+class _NoLibraryError(Exception):
+    """The host compiler made no library, for a reason that may not last."""
 
 
 class Simulator:
@@ -232,13 +237,18 @@ class Simulator:
             finished = self._run((*flags, "program.cpp", "-o", "library"), files, ("library",), time_limit_s)
             if finished.timed_out:
                 raise _too_long(time_limit_s)
-            return {"library": finished.files["library"] if finished.succeeded else b""}
+            if finished.succeeded and finished.files.get("library"):
+                return {"library": finished.files["library"]}
+            if b"frame" in finished.stderr:
+                return {"library": b""}
+            raise _NoLibraryError
 
-        headers = _native_files(_HEADERS).values()
-        library = self.builds.get_or_make(_key("library", *flags, self._machine(), text, *headers), make)[0][
-            "library"
-        ]
-        return {"program": self._loader(), "library": library} if library else None
+        key = _key("library 2", *flags, self._machine(), text, *_native_files(_HEADERS).values())
+        # Only that its frames are too large is so for ever, and kept; a disk may have been full.
+        with contextlib.suppress(_NoLibraryError):
+            if library := self.builds.get_or_make(key, make)[0]["library"]:
+                return {"program": self._loader(), "library": library}
+        return None
 
     def _loader(self) -> bytes:
         """The runtime alone, which loads a program that is a library."""

@@ -8,12 +8,15 @@ from common.contract import Settings, Status
 from evaluator.backends.sim import backend
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.ptx import parser
+from evaluator.disk_cache import Cache
+from evaluator.errors import InfrastructureError
 from evaluator.pipeline.build import build
 from evaluator.pipeline.progress import unheard
 from evaluator.pipeline.referee import JudgeRequest
 from evaluator.pipeline.sim_referee import SimulatorReferee, also_rehearsed, rehearse
 from evaluator.pipeline.stage_values import SubmittedSource
 from evaluator.problems.catalogue import find_problem
+from evaluator.sandbox.sandbox import JobResult
 
 CORPUS = Path(__file__).parents[2]
 
@@ -76,3 +79,66 @@ def test_a_large_program_is_compiled_quickly_where_its_frames_have_room(toolbox,
     assert slower(large, frame_bytes - 16) == 1, "the compiler refuses it, and it is compiled as always"
     monkeypatch.setattr(backend, "_LONG_TEXT", 1000)
     assert slower(small, below, little=False) > 1, "all of it is run, and it is very long"
+
+
+class Builds:
+    """A cache that alters libraries."""
+
+    def __init__(self, builds, alter):
+        self._builds, self._alter = builds, alter
+
+    def get_or_make(self, key, make):
+        found, hit = self._builds.get_or_make(key, make)
+        return {name: self._alter(data) if name == "library" else data for name, data in found.items()}, hit
+
+
+def test_a_library_that_cannot_be_loaded_is_our_fault_and_says_what_to_do(toolbox, referee, monkeypatch):
+    asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
+    monkeypatch.setattr(toolbox.simulator, "builds", Builds(toolbox.simulator.builds, lambda data: data[:100]))
+    with pytest.raises(
+        InfrastructureError, match=r"could not load the program that it was to run: \./library"
+    ) as fault:
+        rehearse(referee, asked)
+    assert "fapolicyd" in fault.value.remedy
+
+
+def test_what_is_kept_and_broken_on_disk_is_made_again(tmp_path, toolbox, monkeypatch):
+    asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
+    kept = Cache(tmp_path, 1 << 30)
+    monkeypatch.setattr(toolbox.simulator, "builds", kept)
+    referee = SimulatorReferee(toolbox.simulator, rehearses=True)
+    for _ in range(2):
+        assert rehearse(referee, asked).verified.ruling is None
+        for path in tmp_path.glob("[0-9a-f][0-9a-f]/*"):
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+class FullOnce:
+    """A sandbox whose disk is full when a library is compiled for the first time."""
+
+    def __init__(self, sandbox):
+        self._sandbox, self.refused = sandbox, 0
+
+    def __getattr__(self, name):
+        return getattr(self._sandbox, name)
+
+    def run(self, job):
+        if "library" in job.collect and not self.refused:
+            self.refused += 1
+            said = b"/usr/bin/ld: final link failed: No space left on device\n"
+            return JobResult(exit_code=1, signal=None, stdout=b"", stderr=said, files={}, wall_s=0.1)
+        return self._sandbox.run(job)
+
+
+def test_a_disk_that_was_full_once_does_not_make_a_program_slow_for_ever(tmp_path, toolbox, monkeypatch):
+    asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
+    simulator = toolbox.simulator
+    full = FullOnce(simulator.sandbox)
+    monkeypatch.setattr(simulator, "sandbox", full)
+    monkeypatch.setattr(simulator, "builds", Cache(tmp_path, 1 << 30))
+    found = []
+    for _ in range(2):
+        with simulator.prepare(asked.program, asked.settings, runs_little=True) as session:
+            found.append(session.slower > 1)
+    assert found == [False, True]
+    assert full.refused == 1
