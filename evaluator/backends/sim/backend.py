@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 import platform
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from evaluator.backends.session import (
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.ptx import parser
 from evaluator.backends.sim.session import SimulatorSession
-from evaluator.errors import InfrastructureError, ToolchainMissingError
+from evaluator.errors import InfrastructureError, StorageError, ToolchainMissingError
 from evaluator.sandbox.retry import in_tries, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
@@ -183,7 +184,7 @@ class Simulator:
     def _run(
         self, arguments: Iterable[str], files: Mapping[str, bytes], outputs: tuple[str, ...], time_limit_s: float
     ) -> JobResult:
-        """One call of the compiler, which is to write `outputs`."""
+        """One call of the compiler, which is to write `outputs`. Raises StorageError where a disk is full."""
         job = Job(
             (str(self.host_compiler), *arguments),
             files=files,
@@ -193,9 +194,16 @@ class Simulator:
             limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
         )
         # The text that is compiled is ours: it imitates nobody.
-        return in_tries(
+        finished = in_tries(
             lambda: self.sandbox.run(job), lambda run: signals_of(run, run.stderr.decode(errors="replace"))
         )
+        full = not finished.succeeded and b"No space left on device" in finished.stderr
+        if full and shutil.disk_usage(self.sandbox.root).free < job.limits.work_bytes:
+            raise StorageError(
+                f"No space left on the disk of the work folder {self.sandbox.root}.",
+                "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
+            )
+        return finished
 
     def _runtime(self) -> Mapping[str, bytes]:
         """Object files of the runtime, made once for each machine and compiler."""

@@ -1,6 +1,7 @@
 """A rehearsal on the simulator: what it watches is told beside what a GPU showed, and a race ends the evaluation."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,7 @@ from evaluator.backends.sim import backend
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.ptx import parser
 from evaluator.disk_cache import Cache
-from evaluator.errors import InfrastructureError
+from evaluator.errors import InfrastructureError, StorageError
 from evaluator.pipeline.build import build
 from evaluator.pipeline.progress import unheard
 from evaluator.pipeline.referee import JudgeRequest
@@ -130,15 +131,23 @@ class FullOnce:
         return self._sandbox.run(job)
 
 
-def test_a_disk_that_was_full_once_does_not_make_a_program_slow_for_ever(tmp_path, toolbox, monkeypatch):
+@pytest.mark.parametrize("free_bytes", [0, 1 << 40], ids=["all of it", "a quota's part"])
+def test_a_disk_that_was_full_once_is_our_fault_and_slows_no_program_for_ever(
+    tmp_path, toolbox, monkeypatch, free_bytes
+):
     asked = judge_request(toolbox, CORPUS / "kernels" / "transpose_padded_tile.cu", "transpose")
     simulator = toolbox.simulator
     full = FullOnce(simulator.sandbox)
     monkeypatch.setattr(simulator, "sandbox", full)
     monkeypatch.setattr(simulator, "builds", Cache(tmp_path, 1 << 30))
+    usage = SimpleNamespace(free=free_bytes)
+    monkeypatch.setattr(backend, "shutil", SimpleNamespace(disk_usage=lambda place: usage))
     found = []
     for _ in range(2):
-        with simulator.prepare(asked.program, asked.settings, runs_little=True) as session:
-            found.append(session.slower > 1)
-    assert found == [False, True]
+        try:
+            with simulator.prepare(asked.program, asked.settings, runs_little=True) as session:
+                found.append("quickly" if session.slower > 1 else "as always")
+        except StorageError as fault:
+            found.append(fault.remedy.partition(",")[0])
+    assert found == ["as always" if free_bytes else "Free some space there", "quickly"]
     assert full.refused == 1
