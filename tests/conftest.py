@@ -96,6 +96,8 @@ LONG = (
     "tests/common/test_client.py::test_many_over_a_bad_road",
     "tests/e2e/",
     "tests/evaluator/backends/gpu/test_session.py",
+    "tests/evaluator/backends/gpu/test_session_own_code.py",
+    "tests/evaluator/backends/gpu/test_small_trials_together.py",
     "tests/evaluator/backends/sim/codegen/test_async_copies.py::test_a_barrier_that_nobody_completes",
     "tests/evaluator/backends/sim/conformance/test_forms.py::test_every_entry",
     "tests/evaluator/backends/sim/codegen/test_instructions.py::test_simulator_and_interpreter_agree",

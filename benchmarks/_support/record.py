@@ -35,12 +35,14 @@ def save(
     versions: Mapping[str, str] | None = None,
     *,
     device: str = "",
+    measured_here: bool = True,
     details: Mapping[str, object] | None = None,
     quiet: bool = False,
 ) -> bool:
     """Print the figures beside their goals and save `results/NAME.json`; True when every goal is met.
 
-    `device`: what was measured on, beside this processor. `details`: what the figures are of (sizes, samples).
+    `device`: what was measured on, beside this processor; where it was not `measured_here`, all of it, and nothing of
+    this machine is added. `details`: what the figures are of (sizes, samples).
     `quiet` saves only: for what is known so far.
     """
     table = Table("figure", "measured", "goal", title=name)
@@ -56,7 +58,7 @@ def save(
     record = {
         "name": name,
         "date": datetime.now(UTC).date().isoformat(),
-        "device": ", ".join(filter(None, (device, processor(), platform.system()))),
+        "device": ", ".join(filter(None, (device, processor(), platform.system()))) if measured_here else device,
         "versions": {
             "assay": __version__,
             "python": platform.python_version(),

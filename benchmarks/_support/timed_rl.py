@@ -100,7 +100,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulator", action="store_true", help="in small, on a CPU")
     parser.add_argument("--evaluator-gpus", default="", help="such as 1,2,3; the models then have the first alone")
     parser.add_argument("--figures", action="store_true", help="only the figures of what is there")
-    parser.add_argument("--device", default="", help="with --figures: what it ran on")
+    parser.add_argument("--device", default="", help="with --figures: what it ran on, GPU, processor and system")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings")
 
 

@@ -204,7 +204,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, float]:
     return figures
 
 
-def _report(rows: Sequence[Row], device: str, name: str) -> bool:
+def _report(rows: Sequence[Row], device: str, judged_here: bool, name: str) -> bool:
     table = Table("pair", "form", "lifted", "built", "known", "explained", title="disagreements", show_lines=True)
     differ = [row for row in rows if compared(row) and not agrees(row)]
     for row in differ:
@@ -237,7 +237,7 @@ def _report(rows: Sequence[Row], device: str, name: str) -> bool:
         "not_compared": {form: dict(counted.most_common()) for form, counted in sorted(alone.items())},
     }
     goals = _GOALS if name == _NAMES[0] else _OWN_GOALS
-    return save(name, figures_of(rows), goals, device=device, details=details)
+    return save(name, figures_of(rows), goals, device=device, measured_here=judged_here, details=details)
 
 
 @contextlib.contextmanager
@@ -326,7 +326,7 @@ def main() -> None:
     # The reviews are those of the list as it is now.
     known = {place.name: known_of(place) for place in places}
     rows = [row | known.get(name, {}) for name, row in sorted(pairs.rows.items())]
-    raise SystemExit(not _report(rows, device, asked.name))
+    raise SystemExit(not _report(rows, device, not asked.report, asked.name))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from benchmarks._support.policy_fleet import FleetKernel, fleet
 from benchmarks._support.record import save
 from common.contract import Settings, Submission
 from evaluator.backends.session import UnsupportedError
-from evaluator.backends.sim import backend
+from evaluator.backends.sim.backend import QUICK_BELOW, Builds
 from evaluator.pipeline.build import build
 from evaluator.pipeline.grading_job import GradingJob, source_bytes
 from evaluator.pipeline.referee import JudgeRequest, JudgeResult, RemoteTarget
@@ -34,7 +34,7 @@ from evaluator.problems.catalogue import find_problem
 from evaluator.sandbox.sandbox import Job, JobResult, Sandbox, SandboxSession
 from evaluator.settings import MachineSettings
 
-_WAYS: Final[Mapping[str, range]] = {"quickly": backend._QUICK_TEXT, "as_always": range(0)}
+_WAYS: Final[Mapping[str, int]] = {"quickly": QUICK_BELOW, "as_always": 0}
 _STAGES: Final = ("compiler", "program", "grader")
 _SECRET: Final = bytes(range(32))
 
@@ -66,7 +66,7 @@ class _Metered:
 class _OnlyOurs:
     """Keeps what is the same for all programs, and no program."""
 
-    def __init__(self, builds: backend.Builds) -> None:
+    def __init__(self, builds: Builds) -> None:
         self._builds, self.keeps = builds, True
         self._kept: dict[str, Mapping[str, bytes]] = {}
 
@@ -113,8 +113,8 @@ def main() -> None:
         referee = SimulatorReferee(simulator, rehearses=True)
         for name, request in track(requests, description="Rehearsing", transient=True):
             statuses: list[str] = []
-            for way, texts in _WAYS.items():
-                backend._QUICK_TEXT = texts  # type: ignore[misc]
+            for way, below in _WAYS.items():
+                simulator.quick_below = below
                 metered.used_s = dict.fromkeys(_STAGES, 0.0)
                 began_s = time.process_time()
                 found = rehearse(referee, request)

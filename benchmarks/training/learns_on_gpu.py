@@ -54,7 +54,7 @@ def main() -> None:
     asked.add_argument("--steps", type=int, default=90)
     asked.add_argument("--seconds", type=float, help="ask the run to stop after so long; a later call goes on")
     asked.add_argument("--figures", action="store_true", help="only the figures of a run that is there")
-    asked.add_argument("--device", default="", help="with --figures: what it ran on")
+    asked.add_argument("--device", default="", help="with --figures: what it ran on, GPU, processor and system")
     given = asked.parse_args()
     told = [*SETTINGS, f"algorithm.steps={given.steps}", f"checkpointing.folder={given.folder.absolute()}/{{name}}"]
     config = load_config("cpu-demo", told)
@@ -95,7 +95,9 @@ def main() -> None:
         [line for kind in ("train", "held_out") for line in run.lines(kind)], RESULTS / "learns_on_gpu.png"
     )
     goals = {"p_reward": ("<=", 0.01), "p_passed": ("<=", 0.01), "left_out": ("<=", 0.0)}
-    save("learns_on_gpu", figures, goals, device=given.device or gpu(), details={"settings": told})
+    details = {"settings": told}
+    device, here = given.device or gpu(), not given.device
+    save("learns_on_gpu", figures, goals, device=device, measured_here=here, details=details)
 
 
 def speedups(conversations: Sequence[Conversation], problem: str) -> list[float]:

@@ -192,7 +192,8 @@ class Trial(TimedTrial):
         details = {"settings": self.settings}
         versions = {"torch": torch.__version__, **gpu_versions()}
         shown = {name: goal for name, goal in goals.items() if name in figures}
-        save(NAME, figures, shown, versions, device=device, details=details, quiet=quiet)
+        here = not self.given.device
+        save(NAME, figures, shown, versions, device=device, measured_here=here, details=details, quiet=quiet)
 
 
 def _training(lines: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -280,7 +280,8 @@ class Variants(TimedTrial):
         device = self.given.device or (torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU")
         details = {"settings": {name: settings_of(name, **self.how) for name in self.given.only}}
         versions = {"torch": torch.__version__, **gpu_versions()}
-        save(NAME, figures, {}, versions, device=device, details=details, quiet=quiet)
+        here = not self.given.device
+        save(NAME, figures, {}, versions, device=device, measured_here=here, details=details, quiet=quiet)
 
 
 def figures_of_systems(answers: Mapping[str, Mapping[int, Sequence[Line]]]) -> Iterator[tuple[str, float]]:

@@ -14,7 +14,7 @@ import pytest
 from benchmarks._support import one_gpu
 from benchmarks._support.graders import Graders, Task
 from benchmarks._support.kernel_variants import bad, honest
-from benchmarks.gpu import example_kernels_speed, gpu_corpus, timing_repeatability
+from benchmarks.gpu import example_kernels_speed, gpu_corpus, several_gpus, timing_repeatability
 from benchmarks.gpu.kernelbench_way import declaration, host_code
 from common.contract import DeviceState
 from evaluator.backends.gpu.device import health
@@ -249,3 +249,19 @@ def test_what_a_busy_machine_could_not_simulate_is_simulated_again(tmp_path):
     rows = {name: {"status": status} for name, status in ends.items()}
     (tmp_path / "sim.json").write_text(json.dumps(rows))
     assert gpu_corpus._simulated_before(tmp_path / "sim.json").keys() == {"a", "c"}
+
+
+def test_figures_made_on_another_machine_keep_the_one_that_was_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks._support.record.RESULTS", tmp_path)
+    measured = {"device": "NVIDIA H200, driver 1, Some Processor 9, Linux", "versions": {"assay": "0.0.1"}}
+    given = dict.fromkeys(("gpus", "cores", "workers", "clients", "referees_per_gpu", "wrong_verdicts"), 1.0)
+    given |= {f"{each}_{name}": 2.0 for each in several_gpus.PASSES for name in several_gpus.KEPT}
+    for way in several_gpus.WAYS:
+        (tmp_path / way).mkdir()
+        record = measured | {"figures": given, "command": way, "details": {"wrong": []}}
+        (tmp_path / way / "throughput.json").write_text(json.dumps(record))
+    several_gpus.saved(tmp_path)
+    saved = json.loads((tmp_path / "several_gpus.json").read_text())
+    assert saved["device"] == measured["device"]
+    assert saved["versions"]["assay"] == "0.0.1"
+    assert saved["figures"]["coarse_cold_over_one"] == 1.0

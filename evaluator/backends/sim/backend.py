@@ -4,10 +4,12 @@ The process is untrusted all the same (what it executes was made from a submissi
 and what it says is only facts for the referee.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
 import platform
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +23,7 @@ from evaluator.backends.session import (
 from evaluator.backends.sim.codegen import module
 from evaluator.backends.sim.ptx import parser
 from evaluator.backends.sim.session import SimulatorSession
-from evaluator.errors import InfrastructureError, ToolchainMissingError
+from evaluator.errors import InfrastructureError, StorageError, ToolchainMissingError
 from evaluator.sandbox.retry import in_tries, signals_of
 from evaluator.sandbox.sandbox import Job, JobResult, Limits, Sandbox
 from evaluator.sandbox.sandbox import SandboxSession as SandboxSession
@@ -85,9 +87,9 @@ _QUICK_FLAGS: Final = (
 """A library that is linked with nothing, for a process that has the runtime and loads it: to link takes 5 ms of a
 processor, and with the runtime and the system's libraries 27."""
 _LIBRARIES: Final = ("-lm", "-ldl")
-_QUICK_TEXT: Final = range(120_000)
-"""Characters of a translated program that is compiled quickly where little of it is run: above, frames come near to
-the stacks of warps."""
+QUICK_BELOW: Final = 120_000
+"""Characters of a translated program, below which it is compiled quickly where little of it is run: above, frames
+come near to the stacks of warps."""
 _LONG_TEXT: Final = 300_000
 """Characters of a program that is compiled quickly whatever is run of it: for so many an idle processor takes 8 s in
 the usual way, and 1 s quickly. Triton's kernel of a row in registers, compiled for each size of the rows, has a
@@ -116,6 +118,10 @@ class CompileTimeoutError(UnsupportedError):
     """The host compiler did not finish the translated program in time."""
 
 
+class _NoLibraryError(Exception):
+    """The host compiler made no library, for a reason that may not last."""
+
+
 class Simulator:
     """Runs programs on the CPU. Safe to use from several threads."""
 
@@ -130,14 +136,17 @@ class Simulator:
         host_compiler: Path,
         readable: tuple[Path, ...] | None = None,
         cores: int | None = None,
+        quick_below: int = QUICK_BELOW,
     ) -> None:
         """`readable`: what the host compiler needs beside the system's files; None for its own folder.
 
-        `cores`: how many a large launch may use; None for all that this process may.
+        `cores`: how many a large launch may use; None for all that this process may. `quick_below`: characters of a
+        translated program, below which it is compiled quickly where little of it is run; 0 for never.
         """
         self.sandbox = sandbox
         self.builds = builds
         self.host_compiler = host_compiler
+        self.quick_below = quick_below
         self.cores = min(len(os.sched_getaffinity(0)), _MAX_CORES) if cores is None else cores
         self.readable = (host_compiler.parent,) if readable is None else readable
 
@@ -155,7 +164,7 @@ class Simulator:
         translated = module.translate(parser.parse_ptx(program.ptx))
         quickly = None
         text_is_long = len(translated.text) > _LONG_TEXT
-        if translated.frame_bytes and (text_is_long or (runs_little and len(translated.text) in _QUICK_TEXT)):
+        if translated.frame_bytes and (text_is_long or (runs_little and len(translated.text) < self.quick_below)):
             quickly = self._quickly(translated, settings.compile_timeout_s)
         files = quickly or self._executable(translated.text, settings.compile_timeout_s)
         slower = _QUICK_SLOWER if quickly else 1.0
@@ -175,7 +184,7 @@ class Simulator:
     def _run(
         self, arguments: Iterable[str], files: Mapping[str, bytes], outputs: tuple[str, ...], time_limit_s: float
     ) -> JobResult:
-        """One call of the compiler, which is to write `outputs`."""
+        """One call of the compiler, which is to write `outputs`. Raises StorageError where a disk is full."""
         job = Job(
             (str(self.host_compiler), *arguments),
             files=files,
@@ -185,9 +194,16 @@ class Simulator:
             limits=Limits(wall_s=time_limit_s, cpu_s=time_limit_s * 2),
         )
         # The text that is compiled is ours: it imitates nobody.
-        return in_tries(
+        finished = in_tries(
             lambda: self.sandbox.run(job), lambda run: signals_of(run, run.stderr.decode(errors="replace"))
         )
+        full = not finished.succeeded and b"No space left on device" in finished.stderr
+        if full and shutil.disk_usage(self.sandbox.root).free < job.limits.work_bytes:
+            raise StorageError(
+                f"No space left on the disk of the work folder {self.sandbox.root}.",
+                "Free some space there, or choose another folder with ASSAY_DATA_DIR.",
+            )
+        return finished
 
     def _runtime(self) -> Mapping[str, bytes]:
         """Object files of the runtime, made once for each machine and compiler."""
@@ -229,13 +245,18 @@ class Simulator:
             finished = self._run((*flags, "program.cpp", "-o", "library"), files, ("library",), time_limit_s)
             if finished.timed_out:
                 raise _too_long(time_limit_s)
-            return {"library": finished.files["library"] if finished.succeeded else b""}
+            if finished.succeeded and finished.files.get("library"):
+                return {"library": finished.files["library"]}
+            if b"frame" in finished.stderr:
+                return {"library": b""}
+            raise _NoLibraryError
 
-        headers = _native_files(_HEADERS).values()
-        library = self.builds.get_or_make(_key("library", *flags, self._machine(), text, *headers), make)[0][
-            "library"
-        ]
-        return {"program": self._loader(), "library": library} if library else None
+        key = _key("library 2", *flags, self._machine(), text, *_native_files(_HEADERS).values())
+        # Only that its frames are too large is so for ever, and kept; a disk may have been full.
+        with contextlib.suppress(_NoLibraryError):
+            if library := self.builds.get_or_make(key, make)[0]["library"]:
+                return {"program": self._loader(), "library": library}
+        return None
 
     def _loader(self) -> bytes:
         """The runtime alone, which loads a program that is a library."""

@@ -55,6 +55,8 @@ rest."""
 _PIPED_BYTES_PER_S: Final = 100e6
 """What memory travels at for sure, there and back."""
 _ALL_WATCHED: Final = 1 << 16
+_CANNOT_LOAD: Final = 5
+"""How the process ends whose library is none or may not be loaded; `runtime/runtime.cpp` has the same."""
 _MAX_TEXT_BYTES: Final = 1 << 20
 _MAX_COUNTS_BYTES: Final = 64 << 20
 _MAX_WARPS_TOGETHER: Final = 4096
@@ -359,6 +361,12 @@ class SimulatorSession:
 
 def _ended_unexpectedly(finished: JobResult) -> InfrastructureError:
     how, said = f"exit code {finished.exit_code}, signal {finished.signal}", finished.stderr.decode(errors="replace")
+    if finished.exit_code == _CANNOT_LOAD:
+        return InfrastructureError(
+            f"The simulator's process could not load the program that it was to run: {said.strip()[-500:]}",
+            "Allow jobs to load what is compiled in ASSAY_DATA_DIR (SELinux and fapolicyd can forbid it), see that "
+            "there is room, and remove its folder `cache` where a file in it is broken.",
+        )
     return InfrastructureError(f"The simulator's process ended unexpectedly ({how}): {said[-500:]}", _REPORT_IT)
 
 

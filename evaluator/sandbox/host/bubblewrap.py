@@ -25,7 +25,7 @@ from evaluator.errors import JobKilledError, SandboxError
 from evaluator.sandbox.host import seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession
 from evaluator.sandbox.host.task_group import tasks_unbounded
-from evaluator.sandbox.host.work_folder import WorkFolders
+from evaluator.sandbox.host.work_folder import WorkFolders, check_executable
 from evaluator.sandbox.sandbox import FIRST_DESCRIPTOR, Isolation, Job, JobResult
 
 WORK = "/box"
@@ -61,6 +61,7 @@ class BubblewrapSandbox:
         self.root = root
         self._program = find_bubblewrap()
         self._folders = WorkFolders(root)
+        check_executable(root)
 
     @property
     def promises(self) -> frozenset[Isolation]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from evaluator.sandbox.host import landlock, seccomp
 from evaluator.sandbox.host.supervision import PATH, Command, SupervisedSession
 from evaluator.sandbox.host.task_group import tasks_unbounded
-from evaluator.sandbox.host.work_folder import WorkFolders
+from evaluator.sandbox.host.work_folder import WorkFolders, check_executable
 from evaluator.sandbox.sandbox import Isolation, Job, JobResult
 
 _ALWAYS = frozenset(
@@ -62,6 +62,7 @@ class ProcessSandbox:
         """`use_seccomp` and `use_landlock`: whether to use what the kernel has of them."""
         self.root = root
         self._folders = WorkFolders(root)
+        check_executable(root)
         self._filters = use_seccomp and seccomp.available()
         self._landlock = landlock.abi_version() if use_landlock else 0
 

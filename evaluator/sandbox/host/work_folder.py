@@ -24,6 +24,21 @@ def storage_fault(error: OSError, place: Path | str) -> StorageError:
     )
 
 
+def check_executable(root: Path) -> None:
+    """Raise StorageError where nothing that lies under `root` can be run: each compile would fail there, and seem to
+    be the source's fault.
+    """
+    try:
+        forbidden = os.statvfs(root).f_flag & os.ST_NOEXEC
+    except OSError as error:
+        raise storage_fault(error, root) from error
+    if forbidden:
+        raise StorageError(
+            f"Jobs cannot run what is compiled in {root}: its file system is mounted with `noexec`.",
+            "Choose a folder on another file system with ASSAY_DATA_DIR, or mount this one with `exec`.",
+        )
+
+
 class WorkFolders:
     """Fresh folders for jobs under one root; a lock tells the living from what a killed grader left behind.
 

@@ -482,9 +482,9 @@ class _Compilation:
         )
 
     def _check_compiler_works(self) -> None:
-        """Raise InfrastructureError if not even an empty kernel compiles: then the failure is ours."""
+        """Raise InfrastructureError if not even an empty kernel compiles (in the same way): the failure is ours."""
         job = self._nvcc_job(b"__global__ void works() {}\n", ("-ptx", f"-arch={self.arch}"), (_PTX,))
-        run = self.sandbox.run(job)
+        run = run_compiler(self.sandbox, job, self.toolchain)
         if not run.succeeded or not run.files.get(_PTX):
             said = (run.stderr + run.stdout).decode(errors="replace").strip()[-500:]
             raise InfrastructureError(

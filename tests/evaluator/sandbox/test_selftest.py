@@ -1,5 +1,9 @@
 """The proof of the layers, and the choice of a sandbox."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from evaluator.errors import SandboxError, UsageError
@@ -9,6 +13,7 @@ from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.sandbox.sandbox import Isolation, JobResult
 from evaluator.sandbox.selftest import choose, probe_sandbox
 
+REPOSITORY = Path(__file__).parents[3]
 UNPROMISED_BY_PROCESS = {"network", "host_files", "write_outside", "other_processes", "identity", "kernel_calls"}
 
 
@@ -51,6 +56,25 @@ def test_auto_falls_back_and_a_wish_is_answered_with_reason_and_remedy(tmp_path,
         choose(tmp_path / "jobs", "bubblewrap")
     assert "user namespaces" in caught.value.remedy
     assert list((tmp_path / "jobs").iterdir()) == []
+
+
+_ON_A_MOUNT = """
+mkdir -p "$1" && mount -t tmpfs -o $2 tmpfs "$1" || exit 77
+exec "$0" -c 'import sys; from pathlib import Path; from evaluator.sandbox.selftest import choose
+print(choose(Path(sys.argv[1]) / "work", "process").name)' "$1"
+"""
+
+
+@pytest.mark.parametrize(("option", "said"), [("exec", "process"), ("noexec", "mounted with `noexec`")])
+def test_a_folder_where_nothing_can_be_run_is_refused(tmp_path, option, said):
+    """Each compile would fail there, and its source would get the blame."""
+    alone = ["unshare", "--user", "--map-root-user", "--mount"]
+    told = ["/bin/sh", "-c", _ON_A_MOUNT, sys.executable, tmp_path / "mount", option]
+    found = subprocess.run([*alone, *told], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    if found.returncode == 77 or "unshare failed" in found.stderr:
+        pytest.skip(f"nothing can be mounted here: {found.stderr}")
+    assert said in found.stdout + found.stderr
+    assert (found.returncode == 0) is (option == "exec")
 
 
 def test_an_unknown_kind_is_a_usage_error(tmp_path):

@@ -191,6 +191,8 @@ template <int BYTES> struct Element {
 template <> struct Element<8> {
     typedef U64 T;
 };
+// Stop where one of these addresses is no multiple of `bytes`.
+void check_alignment(Warp &w, u32 mask, const U64 &address, int bytes, const Site &site, bool writes);
 // `used`: the lanes that go on to use what they load.
 template <int BYTES, int PARTS>
 void load(Warp &w, u32 mask, const U64 &address, Site &site, typename Element<BYTES>::T *out, u32 used = ~0u);

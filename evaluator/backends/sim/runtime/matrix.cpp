@@ -211,12 +211,30 @@ struct Placement {
     int distinct(int each) const { return f.rows * f.cols / LANES / each; }
 };
 
+// PTX leaves open how fragments travel, and NVIDIA asks for a start at a multiple of 32 bytes and a stride of a multiple
+// of 16. What ptxas makes of it for sm_80 and sm_90 needs less: rows of 16 bytes in shared memory (`ldmatrix`), and pairs
+// of an accumulator's elements in one access. Less than that traps on a GPU.
+void check_rows(Warp &w, u32 mask, const Placement &at, int each, int bytes, const Site &site, bool writes) {
+    const Fragment &f = at.f;
+    if (f.which == 'c') {
+        bool pairs = f.row_major && bytes == 4 && f.rows == 16 && f.cols == 16;
+        for (int r = 0; pairs && r < at.distinct(each); r += 2) check_alignment(w, mask, at.address(r, 0, each, bytes), 8, site, writes);
+        return;
+    }
+    if (!f.shared || (bytes != 2 && !(bytes == 1 && at.contiguous))) return;
+    int lines = f.row_major ? f.rows : f.cols;
+    A64 to;
+    for (int lane = 0; lane < LANES; lane++) to.e[lane] = at.base.e[lane] + (u64)(lane % lines) * at.stride.e[lane] * bytes;
+    check_alignment(w, mask, gather(to), 16, site, writes);
+}
+
 } // namespace
 
 void load_fragment(Warp &w, u32 mask, const Fragment &f, const U64 &address, const U32 &stride, Site &site, int count, U32 *out) {
     check_lanes(w, mask, site.place);
     Placement at(f, address, stride);
     int each = packed(f.number), bytes = 4 / each, distinct = at.distinct(each);
+    check_rows(w, mask, at, each, bytes, site, false);
     for (int r = 0; r < count; r++) {
         if (r >= distinct) out[r] = out[r % distinct];
         else if (at.contiguous || each == 1) load<4, 1>(w, mask, at.address(r, 0, each, bytes), site, &out[r]);
@@ -236,6 +254,7 @@ void store_fragment(Warp &w, u32 mask, const Fragment &f, const U64 &address, co
     check_lanes(w, mask, site.place);
     Placement at(f, address, stride);
     int each = packed(f.number), bytes = 4 / each;
+    check_rows(w, mask, at, each, bytes, site, true);
     for (int r = 0; r < count; r++) {
         if (at.contiguous || each == 1) {
             store<4, 1>(w, mask, at.address(r, 0, each, bytes), site, &in[r]);

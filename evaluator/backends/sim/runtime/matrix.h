@@ -19,6 +19,7 @@ struct Fragment {
     Number number;
     int rows, cols; // of the matrix in memory
     bool row_major;
+    bool shared; // named as shared memory, which a generic address is not
 };
 void load_fragment(Warp &w, u32 mask, const Fragment &f, const U64 &address, const U32 &stride, Site &site, int count, U32 *out);
 void store_fragment(Warp &w, u32 mask, const Fragment &f, const U64 &address, const U32 &stride, Site &site, int count, const U32 *in);

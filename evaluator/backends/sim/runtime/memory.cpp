@@ -111,6 +111,17 @@ INLINE void check(Warp &w, u32 mask, const U64 &address, Site &site, int bytes, 
     }
 }
 
+} // namespace
+
+void check_alignment(Warp &w, u32 mask, const U64 &address, int bytes, const Site &site, bool writes) {
+    u32 odd = misaligned(mask, address, bytes);
+    if (!odd) return;
+    u32 lane = __builtin_ctz(odd);
+    bad_address(w, lane, spread(address).e[lane], bytes, site, writes, "misaligned");
+}
+
+namespace {
+
 U64 lane_offsets(u64 bytes) {
     A64 r;
     for (int i = 0; i < LANES; i++) r.e[i] = i * bytes;

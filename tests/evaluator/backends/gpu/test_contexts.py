@@ -16,14 +16,8 @@ from evaluator.backends.gpu.runner.channel import Channel
 from evaluator.backends.gpu.runner.context_lock import ContextLock
 from evaluator.errors import GpuError
 from evaluator.pipeline.gpu.turns import GpuTurns
-from evaluator.sandbox import selftest
 
 QUICK, SLOW, KILLED = (f"stand_in_device:{name}" for name in ("StandIn", "SlowStandIn", "KilledStandIn"))
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return selftest.choose(tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture(params=["a folder of several referees", "one referee"])

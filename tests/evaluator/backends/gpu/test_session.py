@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import struct
 import time
 from dataclasses import replace
@@ -11,15 +10,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from host_checks import HostDevice
+from session_runs import N, contents, opened, relu_run
 from stand_in import StandInServices, program, relu_plan
 
 from common.contract import Settings, Status
 from common.launch_plan import Fill, RecordedLaunchPlan
 from common.wire import DType
-from evaluator.backends.gpu import run_memory
-from evaluator.backends.gpu.checks import MEMORY, DeviceChecks
-from evaluator.backends.gpu.pool import Runner, RunnerDiedError
-from evaluator.backends.gpu.session import GpuSession
+from evaluator.backends.gpu.checks import DeviceChecks
+from evaluator.backends.gpu.pool import RunnerDiedError
 from evaluator.backends.gpu.shared_memory import room_for
 from evaluator.backends.gpu.tensors import TorchRng
 from evaluator.backends.session import (
@@ -30,27 +28,14 @@ from evaluator.backends.session import (
     PlanRun,
     Pointer,
     UnsupportedError,
-    Wanted,
 )
 from evaluator.errors import GpuError
-from evaluator.problems.problem import Expected, Tolerance
-from evaluator.sandbox import selftest
 from evaluator.stages.launch.checked_plan import BufferFacts, SizedPlan
 from evaluator.stages.launch.recorded_plans import RecordedPlan, RecordedPlans
 from evaluator.stages.verify.examination import Examination
-from evaluator.stages.verify.findings.fault_rulings import RACE_HINT
-from evaluator.stages.verify.findings.undefined_memory import PoisonTurns
 from evaluator.stages.verify.orders import later_call
-from evaluator.stages.verify.trial_contents import TrialContents
 from evaluator.stages.verify.trials import PlannedTrial
 from evaluator.stages.verify.verification import verify
-
-N = 1000
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return selftest.choose(tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture(params=[(1, None), (3, None), (3, HostDevice)], ids=["single-use", "reused", "own device code"])
@@ -59,20 +44,6 @@ def runtime(place, request):
     own_checks = DeviceChecks(device()) if device else None
     with contextlib.closing(StandInServices(place, jobs, own_checks=own_checks).runtime) as runtime:
         yield runtime
-
-
-def opened(runtime, deed, **more):
-    return runtime.open(program(deed, **more), False, room_for([4 * N, 4 * N]))
-
-
-def relu_run(x, time_limit_s=5.0, poison=0xFF, steps=None):
-    buffers = (Buffer("x", "input", 4 * N, 4, x), Buffer("y", "output", 4 * N, 4, None))
-    launch = KernelLaunch("k", (4, 1, 1), (256, 1, 1), 0, False, (Pointer("x"), Pointer("y"), struct.pack("<i", N)))
-    return PlanRun(buffers, steps or (launch,), poison, time_limit_s)
-
-
-def contents(seed=0):
-    return torch.randn(N, generator=torch.Generator().manual_seed(seed))
 
 
 def test_a_run_gives_outputs_and_three_times(runtime):
@@ -158,301 +129,6 @@ def test_an_assertion_names_its_line_and_thread(runtime):
         fault = session.run(relu_run(contents())).fault
     assert (fault.line, fault.block, fault.thread) == (7, (1, 0, 0), (3, 0, 0))
     assert "`i < n`" in fault.message
-
-
-ALLOWED = Tolerance(0.0, 1e-6, "")
-
-
-def wanting(x, y, **more):
-    """A run of relu that should give `y`."""
-
-    def wanted():
-        expected = Expected(y.double(), torch.ones(N, dtype=torch.float64))
-        return Wanted({"y": expected}, ALLOWED, {"y": (DType.FLOAT32, (N,))})
-
-    return replace(relu_run(x), wanted=wanted, **more)
-
-
-@pytest.fixture
-def looking(place):
-    """A runtime with device code of our own, which it counts, and runs that are launched together."""
-    device = HostDevice()
-    services = StandInServices(place, 3, own_checks=DeviceChecks(device), together=RUNS[0])
-    with contextlib.closing(services.runtime) as runtime:
-        runtime.device = device
-        yield runtime
-
-
-@pytest.mark.parametrize(
-    ("deed", "kept", "poisoned", "right"),
-    [
-        ("relu", True, False, True),
-        ("wrong", True, False, False),
-        ("nothing", True, True, False),
-        ("input", False, False, True),
-    ],
-)
-def test_a_session_with_its_own_code_looks_at_everything_at_once(looking, deed, kept, poisoned, right):
-    x = contents()
-    y = x.clamp(min=0)
-    with opened(looking, deed) as session:
-        assert session.looks
-        outcome = session.run(wanting(x, y, same_as={"y": y}))
-    looked = outcome.looked
-    assert (looked.inputs_kept, looked.poisoned) == (kept, poisoned)
-    assert (looked.worst["y"] <= 1) is right
-    assert looked.same is right
-    assert outcome.fault is None
-    assert looking.device.reads == 1
-    assert looking.device.launches == 3  # what memory begins with, what is left of it, and how far the output is off
-
-
-def test_a_run_waits_for_the_device_twice_and_for_the_runner_once(looking, monkeypatch):
-    """Before the launch, so that another process finds its memory written, and after it, to know what was seen."""
-    waits, asked = [], []
-    monkeypatch.setattr(run_memory, "synchronize", waits.append)
-    x = contents()
-    with opened(looking, "relu") as session:
-        session.run(wanting(x, x.clamp(min=0)))  # the runner is also told of the plan
-        tell, before = session._runner.tell, (len(waits), looking.device.reads)
-        monkeypatch.setattr(
-            session._runner, "tell", lambda order, *more: (asked.append(order["order"]), tell(order, *more))
-        )
-        session.run(wanting(x, x.clamp(min=0), look=False))  # as most of those that are timed
-        assert (len(waits) - before[0], looking.device.reads - before[1]) == (1, 0)
-        session.run(wanting(x, x.clamp(min=0)))
-        assert (len(waits) - before[0], looking.device.reads - before[1]) == (2, 1)
-        assert asked == ["go", "go"]
-
-
-TWICE = (1000, 1000, 40, 1000, 5000)
-"""What is run on other undefined memory too."""
-FIRST = (5000, 7)
-"""Beside those: twelve runs in all."""
-SECOND = (2000, 2000, 2000, 1000, 300, 12, 4096, 33, 1, 128, 64, 999)
-REST = (2000, 500, 500, 77)
-SIZES = (*TWICE, *FIRST, *SECOND, *REST)
-RUNS = (2 * len(TWICE) + len(FIRST), len(SECOND), len(REST))
-"""Of each turn."""
-
-
-def verified(runtime, deed):
-    made = program(deed, ".extern .func vprintf" if deed.startswith("print") else "")
-    plan = relu_plan(made)
-    problem = plan.problem
-    trials = [PlannedTrial({"n": n}, problem.distributions[0], problem.tolerance, False) for n in SIZES]
-    with runtime.open(made, False, room_for([4 * 5000] * 2)) as session:
-        settings = Settings(run_timeout_s=2) if deed.startswith("hang") else Settings()
-        return verify(plan, session, settings, TorchRng(3, "cpu"), trials)
-
-
-def test_a_verification_waits_for_the_device_once_a_run_or_a_dozen_of_them(looking, monkeypatch):
-    """And once at its start; what runs begin with is written once."""
-    waits, written, asked = [], [], []
-    monkeypatch.setattr(run_memory, "synchronize", waits.append)
-    launch, tell, answer = looking.device.launch, Runner.tell, Runner.answer
-
-    def launched(kernel, grid, parameters, pointers):
-        written.extend([grid] if kernel == MEMORY and 8 in dict(pointers) else [])
-        launch(kernel, grid, parameters, pointers)
-
-    monkeypatch.setattr(looking.device, "launch", launched)
-    monkeypatch.setattr(Runner, "tell", lambda self, order, *m: (asked.append(order["order"]), tell(self, order, *m)))
-    monkeypatch.setattr(Runner, "answer", lambda self, *m: (asked.append("answer"), answer(self, *m))[1])
-    tell_all = Runner.tell_all
-    monkeypatch.setattr(
-        Runner, "tell_all", lambda self, orders: (asked.append([o["order"] for o in orders]), tell_all(self, orders))
-    )
-    assert verified(looking, "relu").ruling is None
-    assert "go" not in asked
-    assert [each for each in asked if isinstance(each, list)] == [["go"] * runs for runs in RUNS]
-    assert looking.device.reads == len(RUNS)
-    assert len(waits) == 1
-    assert len(written) >= len(RUNS) - 1  # many pieces of memory take several launches
-    # Plans are told before the run before is looked at, and heard of after that.
-    words = "".join({"go": "g", "plan": "p", "answer": "a"}.get(str(o), "G") for o in asked[asked.index("plan") :])
-    assert re.fullmatch(r"p{12}a{12}Ga{12}p{12}a{12}Ga{12}p{4}a{4}Ga{4}.*", words), words
-
-
-@pytest.mark.parametrize(
-    "deed",
-    [
-        *("noisy", "fault 16", "neighbour n2000", "wrong 17", "beyond 12", "hang 18", "input 24", "nothing n1"),
-        *("input 2", "input 12", "beyond 4", "before 6", "beyond 11", "wrong 1", "wrong 8", "nothing 2", "print 14"),
-        *("nothing n40", "beyond n40", "fault 3", "hang 5"),
-        *(
-            "wrong n12",
-            "beyond n300",
-            "before n5000",
-            "input n4096",
-            "wrong n77",
-            "nothing 25",
-            "assert 23",
-            "fault 10",
-        ),
-    ],
-)
-def test_what_is_written_ahead_and_launched_together_changes_no_verdict(looking, place, deed):
-    with contextlib.closing(StandInServices(place, 3).runtime) as array_code:
-        expected = verified(array_code, deed)
-    found = verified(looking, deed)
-    assert found == expected
-    assert (found.ruling is None) is (deed in ("noisy", "print 14"))
-
-
-@pytest.mark.parametrize("deed", ["relu", "wrong n2000", "fault 16", "input n500"])
-def test_how_many_trials_go_together_changes_no_verdict(place, deed):
-    found = []
-    for together in (1, 8):
-        services = StandInServices(place, 3, own_checks=DeviceChecks(HostDevice()), together=together)
-        with contextlib.closing(services.runtime) as runtime:
-            found.append(verified(runtime, deed))
-    assert found[0] == found[1]
-    assert (found[0].ruling is None) is (deed == "relu")
-
-
-@pytest.mark.parametrize(
-    ("deed", "status", "number"),
-    [
-        ("neighbour =14", Status.RUNTIME_ERROR, 7),
-        ("wrong =15", Status.INCORRECT, 9),
-        ("beyond =15", Status.RUNTIME_ERROR, 9),
-        ("input =15", Status.INCORRECT, 9),
-        ("neighbour =1", Status.RUNTIME_ERROR, 0),
-        ("wrong =3", Status.INCORRECT, 1),
-        ("wrong =4", Status.INCORRECT, 1),
-        ("beyond =4", Status.RUNTIME_ERROR, 1),
-        ("input =4", Status.INCORRECT, 1),
-    ],
-)
-def test_what_is_wrong_in_one_launch_alone_does_not_pass(looking, deed, status, number):
-    """Launched once more by itself it is right."""
-    found = verified(looking, deed)
-    assert (found.ruling.status, found.ruling.hint) == (status, RACE_HINT)
-    assert "not when each was launched once more by itself" in found.ruling.message
-    assert [one.passed for one in found.correctness.trials] == [True] * number + [False]
-
-
-def test_bits_that_differ_where_both_answers_are_right_take_no_other_run(looking, monkeypatch):
-    """As where a kernel adds by atomics: it is not deterministic."""
-    monkeypatch.setattr(GpuSession, "run", lambda *_: pytest.fail("run by itself"))
-    found = verified(looking, "noisy")
-    assert found.ruling is None
-    assert found.correctness.deterministic is False
-    assert verified(looking, "relu").correctness.deterministic is True
-
-
-def test_an_answer_that_two_looks_do_not_agree_on_hides_nothing_behind_it(looking, monkeypatch):
-    """As at the edge of what is allowed, beside an oracle that rounds otherwise each time."""
-    look = run_memory.RunMemory.look
-
-    def unlike(self, *given):
-        seen = look(self, *given)
-        return replace(seen, looked=tuple(replace(one, same=False) for one in seen.looked))
-
-    monkeypatch.setattr(run_memory.RunMemory, "look", unlike)
-    monkeypatch.setattr(TrialContents, "right", lambda *_: False)
-    found = verified(looking, "hang 5")
-    assert found.ruling.status is Status.TIMEOUT
-    assert [one.passed for one in found.correctness.trials] == [True, True, False]
-
-
-def test_runs_that_repeat_trials_find_other_undefined_memory_each(looking, monkeypatch):
-    """Outputs hold NaN in the first run of each trial, and what changes from trial to trial in the second."""
-    seen, run_before = [], GpuSession.run_together
-    monkeypatch.setattr(
-        GpuSession, "run_together", lambda self, runs, *more: (seen.append(runs), run_before(self, runs, *more))[1]
-    )
-    assert verified(looking, "relu").ruling is None
-    pairs = seen[0][: 2 * len(TWICE)]
-    for first, second in zip(pairs[::2], pairs[1::2], strict=True):
-        assert (first.poison, first.same_as_before) == (0xFF, False)
-        assert second == replace(
-            first, poison=second.poison, poison_elsewhere=second.poison_elsewhere, same_as_before=True
-        )
-        assert second.poison != first.poison
-    turns = PoisonTurns(0).both
-    assert [(run.poison, run.poison_elsewhere) for run in pairs[1::2]] == [next(turns) for _ in TWICE]
-    assert not any(run.same_as_before for runs in seen[1:] for run in runs)
-
-
-def test_outputs_that_hold_what_undefined_memory_does_are_run_again(looking, place, monkeypatch):
-    """As many integers do: then nothing is said against them."""
-    runs, run_before = [], GpuSession.run
-    monkeypatch.setattr("evaluator.stages.verify.small.together.poisoned", lambda *_: True)
-    monkeypatch.setattr(GpuSession, "run", lambda self, run: (runs.append(run), run_before(self, run))[1])
-    assert verified(looking, "relu").ruling is None
-    assert len(runs) == 2 * len(TWICE) + len(FIRST) + len(SECOND) + len(REST)
-
-
-def test_another_run_than_the_one_foreseen_begins_as_it_should(looking):
-    steps = (BufferCopy("t", "y"), BufferFill("t", bytes([7])))
-
-    def planned(seed, **more):
-        buffers = (
-            Buffer("x", "input", 4 * N, 4, contents(seed)),
-            Buffer("y", "output", 4 * N, 4, None),
-            Buffer("t", "temporary", 4 * N, 4, None),
-        )
-        return PlanRun(buffers, steps, 0xFF, 5.0, **more)
-
-    with looking.open(program("nothing"), False, room_for([4 * N] * 3)) as session:
-        for foreseen, run, held in (
-            (planned(1, poison_elsewhere=0x5B, keeps=True), None, 7),
-            (planned(2, poison_elsewhere=0x5B), None, 0x5B),
-            (planned(3, poison_elsewhere=0x5B), planned(4, poison_elsewhere=0x5C), 0x5C),
-            # What was written for another run is not what a run has left.
-            (planned(5, poison_elsewhere=0x5B), planned(6, poison_elsewhere=0x5D, keeps=True), 0x5D),
-        ):
-            run = run or foreseen
-            session.run(planned(0, following=lambda foreseen=foreseen: (foreseen,)))
-            outcome = session.run(run)
-            assert outcome.contents["y"].unique().tolist() == [held]
-            assert torch.equal(outcome.contents["x"].view(torch.float32), run.buffers[0].content)
-            assert outcome.looked.inputs_kept
-
-
-def test_a_session_can_end_before_the_plan_that_was_foreseen(looking):
-    """Its runner serves the next one."""
-    following = relu_run(contents(), steps=(BufferFill("y", bytes(4)),))
-    pids = []
-    for seed in range(2):
-        x = contents(seed)
-        with opened(looking, "relu") as session:
-            pids.append(session._runner.pid)
-            outcome = session.run(replace(relu_run(x), following=lambda: (following,)))
-        assert torch.equal(outcome.contents["y"].view(torch.float32), x.clamp(min=0))
-    assert pids[0] == pids[1]
-
-
-def test_what_was_written_outside_is_for_array_code_to_name(looking):
-    with opened(looking, "beyond") as session:
-        outcome = session.run(wanting(contents(), contents().clamp(min=0)))
-    assert outcome.looked is None
-    assert (outcome.fault.kind, outcome.fault.buffer, outcome.fault.element) == ("out_of_bounds", "y", N)
-
-
-def test_guards_are_whole_again_after_a_write_outside(looking):
-    with opened(looking, "beyond") as session:
-        for _ in range(2):
-            assert session.run(relu_run(contents())).fault.kind == "out_of_bounds"
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_the_answer_is_computed_while_the_program_runs_unless_its_time_counts(looking, quiet):
-    computed_s = []
-
-    def wanted():
-        time.sleep(0.05)
-        computed_s.append(time.monotonic())
-        return wanting(x, x.clamp(min=0)).wanted()
-
-    x = contents()
-    with opened(looking, "relu") as session:
-        outcome = session.run(replace(relu_run(x), wanted=wanted, quiet=quiet))
-    assert len(computed_s) == 1
-    assert (outcome.times_us[2] > 50_000) is not quiet
-    assert outcome.own_s < 0.05  # what the referee does meanwhile is not the program's
 
 
 def test_what_is_no_fault_of_the_program_is_ours(runtime):

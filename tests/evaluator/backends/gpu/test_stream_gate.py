@@ -146,15 +146,22 @@ def test_a_baseline_that_is_queued_slowly_takes_no_longer(pause_s, within_us):
         return values.add_(1.0)
 
     timer._started(compute)[0]()  # the first run of an operator loads its code, which takes milliseconds
-    times_us = []
-    for _ in range(12):
+    times_us = {True: [], False: []}
+    usual = times_us[pause_s < 0.001]
+    for _ in range(60):
         reading, in_time = timer._started(compute)
-        times_us.append(reading())
-        assert in_time == (pause_s < 0.001)
-    median_us = sorted(times_us)[6]
+        times_us[in_time].append(reading())
+        if len(usual) == 12:
+            break
+    # A host that has much else to do may be late with some, which `timer` then holds again, and a GPU that others use
+    # may be theirs for a while; neither is so most of the time.
+    assert len(usual) == 12
+    median_us = sorted(usual)[6]
     # One that waits longer than the stream is held counts what is left of it, and never less.
     assert median_us < within_us
-    assert pause_s < 0.001 or median_us > 1e6 * pause_s - MOST_US - 500
+    if pause_s > 0.001:
+        assert not times_us[True]
+        assert median_us > 1e6 * pause_s - MOST_US - 500
 
 
 @pytest.mark.gpu

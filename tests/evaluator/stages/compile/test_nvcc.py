@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import multiprocessing
 import threading
@@ -342,6 +343,28 @@ def test_a_compiler_that_does_not_run_is_our_fault(compiled, cache):
     with pytest.raises(InfrastructureError, match="not found"):
         compiled(SCALE, sandbox=Broken())
     assert compiled(SCALE).ruling is None
+
+
+class Forbidding:
+    """A sandbox in which no file of the work folder may be run, as a mount or a policy has it."""
+
+    name = "forbidding"
+
+    def __init__(self, sandbox):
+        self._sandbox = sandbox
+
+    def run(self, job):
+        copied = (
+            'for one in start-*; do if [ -e "$one" ]; then cat "$one" > c && rm -f "$one" && mv c "$one"; fi; done'
+        )
+        script = f'{copied}; exec "$@"'  # a copy has no right to be run
+        return self._sandbox.run(dataclasses.replace(job, argv=("/bin/sh", "-c", script, "sh", *job.argv)))
+
+
+@pytest.mark.parametrize("source", [SCALE, "__global__ void broken( {"], ids=["right", "wrong"])
+def test_a_sandbox_that_runs_nothing_of_its_work_folder_is_our_fault(compiled, sandbox, source):
+    with pytest.raises(InfrastructureError, match=r"does not work in the forbidding sandbox: .*Permission denied"):
+        compiled(source, sandbox=Forbidding(sandbox))
 
 
 class Murderous:

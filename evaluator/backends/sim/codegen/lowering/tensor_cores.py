@@ -204,7 +204,7 @@ def _fragment(c: Context, i: Instruction) -> Iterator[str]:
     stride = c.b32(strides[0]) if strides else f"all32({default})"
     fragment = (
         f"Fragment{{'{'c' if accumulates else which}', {_NUMBERS[kind]}, {rows}, {cols}, "
-        f"{'true' if layout == 'row' else 'false'}}}"
+        f"{'true' if layout == 'row' else 'false'}, {'false' if space in ([], ['global']) else 'true'}}}"
     )
     site, suffix, pack = c.site(), "_f64" if wide else "", "U64" if wide else "U32"
     arguments = f"w, {c.mask}, {fragment}, {target_address}, {stride}, {site}, {count}, d"
