@@ -1,6 +1,6 @@
 """How many policy steps an hour a run makes, by where its parts are and by what generates. On NVIDIA GPUs.
 
-    python benchmarks/training/steps_per_hour.py --models runs --folder ways --seconds 540   # stops then; the same goes on
+    python benchmarks/training/steps_per_hour.py --models runs --folder ways --seconds 540   # the same goes on
     python benchmarks/training/steps_per_hour.py --models runs --folder ways --only one,vllm_eager   # on one GPU
 
 One agent of `rl_variants_on_gpu.py`, from the tuned model that it left in `--models` (that of an agent alone, or the
@@ -9,11 +9,11 @@ Generator's where none was tuned), learns from rewards that are timed on a GPU:
 - `one`: policy, learner and evaluator on one GPU, transformers generate;
 - `beside`: the evaluator on a second GPU;
 - `split`: the learner on the first, generation with the evaluator on the second, where new weights go over NCCL;
-- `vllm`: as `one`, vLLM generates; `vllm_eager`: without CUDA graphs and torch.compile, which it prepares for a minute.
+- `vllm`: as `one`, and vLLM generates; `vllm_eager`: without its CUDA graphs and torch.compile.
 
-Ways that the machine has too few GPUs for, or no vLLM, are left out unless they are named. Each way that is to run has
-an equal share of the seconds. Counted are the steps after the first, which also warms up. On two H200s five steps have
-run `beside` and one has run `split`; the ways have not been compared yet, and those with vLLM have not been run.
+Ways that the machine has too few GPUs for, or no vLLM, are left out unless they are named. Each way that is to run
+has an equal share of the seconds. Counted are the steps after the first, which also warms up. On two H200s five steps
+have run `beside` and one has run `split`; the ways have not been compared yet, and those with vLLM have not been run.
 """
 
 import argparse
