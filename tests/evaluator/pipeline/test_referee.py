@@ -131,7 +131,7 @@ class FullOnce:
         return self._sandbox.run(job)
 
 
-@pytest.mark.parametrize("free_bytes", [0, 1 << 40], ids=["all of it", "a quota's part"])
+@pytest.mark.parametrize("free_bytes", [0, 1 << 40], ids=["whole_disk", "quota"])
 def test_a_disk_that_was_full_once_is_our_fault_and_slows_no_program_for_ever(
     tmp_path, toolbox, monkeypatch, free_bytes
 ):
