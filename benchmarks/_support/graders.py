@@ -76,7 +76,7 @@ class Graders:
         self.settings = with_one_referee(
             Path(self._folder.name),
             sandbox=MachineSettings.from_environment().sandbox,
-            **({} if backend == "gpu" else {"gpu": ""}),
+            gpu=None if backend == "gpu" else "",
             jobs_per_runner=jobs_per_runner,
             runners_ahead=runners_ahead,
             referee_idle_s=120.0,

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,11 @@ def the_gpu() -> Gpu:
     return found
 
 
-def with_one_referee(data_dir: Path, **more: Any) -> MachineSettings:
+def with_one_referee(data_dir: Path, gpu: str | None = None, **more: Any) -> MachineSettings:
     """Settings of a toolbox for that GPU with a single referee, whose process the benchmark is to know. By default a
-    GPU has several (`MachineSettings.referees_per_gpu`). `more`: other settings.
+    GPU has several (`MachineSettings.referees_per_gpu`). `gpu`: another, or none (empty); `more`: other settings.
     """
-    return replace(MachineSettings(data_dir, gpu=one_gpu(), referees_per_gpu=1), **more)
+    return MachineSettings(data_dir, gpu=one_gpu() if gpu is None else gpu, referees_per_gpu=1, **more)
 
 
 def referee_of(toolbox: Toolbox) -> GpuReferee:

@@ -20,6 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from benchmarks._support.graders import gpu_versions
+from benchmarks._support.record import save
 from benchmarks._support.served import served
 from benchmarks._support.timed_answers import PromptSet, answers
 from common.client import AsyncClient
@@ -87,6 +91,14 @@ GRADED_S, TUNED_S, MEASURED_S = 120.0, 90.0, 100.0
 """That the grading, the tuning and the answers of one system are given, on an H100."""
 
 
+def names_in(text: str, known: Mapping[str, object]) -> tuple[str, ...]:
+    """Those with commas between, each once. Raises ArgumentTypeError for one that is not known."""
+    names = tuple(dict.fromkeys(filter(None, text.split(","))))
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"there is no {unknown[0]}; there are {', '.join(known)}")
+    return names
+
+
 class OutOfTimeError(Exception):
     """What comes next would not fit into the seconds that are given."""
 
@@ -124,6 +136,21 @@ class TimedTrial(ABC):
     @abstractmethod
     def save(self, *, quiet: bool = True) -> None:
         """Figures and pictures of what there is."""
+
+    def record(
+        self,
+        name: str,
+        figures: Mapping[str, float],
+        goals: Mapping[str, tuple[str, float]],
+        details: Mapping[str, object],
+        *,
+        quiet: bool,
+    ) -> None:
+        """Save results as of this machine, or of the one that `--device` names."""
+        device = self.given.device or (torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU")
+        versions = {"torch": torch.__version__, **gpu_versions()}
+        here = not self.given.device
+        save(name, figures, goals, versions, device=device, measured_here=here, details=details, quiet=quiet)
 
     @abstractmethod
     def keep(self) -> None:

@@ -27,11 +27,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import torch
-
 from benchmarks._support import timed_rl
-from benchmarks._support.graders import gpu_versions
-from benchmarks._support.record import RESULTS, save
+from benchmarks._support.record import RESULTS
 from benchmarks._support.timed_answers import PromptSet, figures_of
 from benchmarks._support.timed_rl import KNOWN, MEASURED_S, NEW, RESERVED_S, ROLES, OutOfTimeError, TimedTrial
 from benchmarks._support.trained import Trained, played
@@ -188,12 +185,8 @@ class Trial(TimedTrial):
             "reinforced_known_given_gain_low": (">=", 1.0),
             "reinforced_known_gain_low": (">=", 1.0),
         }
-        device = self.given.device or (torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU")
-        details = {"settings": self.settings}
-        versions = {"torch": torch.__version__, **gpu_versions()}
         shown = {name: goal for name, goal in goals.items() if name in figures}
-        here = not self.given.device
-        save(NAME, figures, shown, versions, device=device, measured_here=here, details=details, quiet=quiet)
+        self.record(NAME, figures, shown, {"settings": self.settings}, quiet=quiet)
 
 
 def _training(lines: Sequence[Mapping[str, Any]]) -> dict[str, float]:

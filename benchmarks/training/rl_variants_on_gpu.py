@@ -31,11 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks._support import timed_rl
-from benchmarks._support.graders import gpu_versions
-from benchmarks._support.record import RESULTS, save
+from benchmarks._support.record import RESULTS
 from benchmarks._support.timed_answers import Line, PromptSet, gain, over_naive
 from benchmarks._support.timed_rl import KNOWN, MEASURED_S, RESERVED_S, OutOfTimeError, TimedTrial
 from benchmarks._support.trained import Trained, played
@@ -131,10 +128,7 @@ def main() -> None:
 
 def names_of(text: str) -> tuple[str, ...]:
     """Variants by name; `base` is always among them."""
-    names = tuple(dict.fromkeys(["base", *filter(None, text.split(","))]))
-    if unknown := [name for name in names if name not in VARIANTS]:
-        raise argparse.ArgumentTypeError(f"there is no {unknown[0]}; there are {', '.join(VARIANTS)}")
-    return names
+    return timed_rl.names_in(f"base,{text}", VARIANTS)
 
 
 def settings_of(name: str, *, small: bool = False, pretrained: bool = False) -> list[str]:
@@ -277,11 +271,8 @@ class Variants(TimedTrial):
             from benchmarks._support.effects import draw_effects
 
             draw_effects(figures, [name for name in VARIANTS if name != "base"], RESULTS / f"{NAME}.svg")
-        device = self.given.device or (torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU")
         details = {"settings": {name: settings_of(name, **self.how) for name in self.given.only}}
-        versions = {"torch": torch.__version__, **gpu_versions()}
-        here = not self.given.device
-        save(NAME, figures, {}, versions, device=device, measured_here=here, details=details, quiet=quiet)
+        self.record(NAME, figures, {}, details, quiet=quiet)
 
 
 def figures_of_systems(answers: Mapping[str, Mapping[int, Sequence[Line]]]) -> Iterator[tuple[str, float]]:

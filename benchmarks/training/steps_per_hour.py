@@ -31,7 +31,7 @@ import torch
 from benchmarks._support.graders import gpu_versions
 from benchmarks._support.record import save
 from benchmarks._support.served import served
-from benchmarks._support.timed_rl import ALONE, AT_A_RATE, RESERVED_S, TUNED
+from benchmarks._support.timed_rl import ALONE, AT_A_RATE, RESERVED_S, TUNED, names_in
 from benchmarks._support.trained import Trained, played
 from benchmarks.training import rl_variants_on_gpu as variants
 from trainer.config.reading import load_config
@@ -49,8 +49,8 @@ SPLIT = (
     "resources.actor_workers=1",
     "resources.rollout_workers=1",
 )
-# A tiny model's cache of keys and values needs little, and the evaluator is on the same GPU.
 VLLM = ("resources.layout=shared", "rollout.name=vllm", "rollout.memory_share=0.1", "rollout.weights_buffer_mib=64")
+"""A tiny model's cache of keys and values needs little, and the evaluator is on the same GPU."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,8 @@ def main() -> None:
 
 
 def ways_of(text: str) -> tuple[str, ...]:
-    """Ways by name, each once."""
-    names = tuple(dict.fromkeys(filter(None, text.split(","))))
-    if unknown := [name for name in names if name not in WAYS]:
-        raise argparse.ArgumentTypeError(f"there is no {unknown[0]}; there are {', '.join(WAYS)}")
+    """Ways by name, at least one."""
+    names = names_in(text, WAYS)
     if not names:
         raise argparse.ArgumentTypeError(f"none is named; there are {', '.join(WAYS)}")
     return names

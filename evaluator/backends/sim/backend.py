@@ -252,7 +252,7 @@ class Simulator:
             raise _NoLibraryError
 
         key = _key("library 2", *flags, self._machine(), text, *_native_files(_HEADERS).values())
-        # Only that its frames are too large is so for ever, and kept; a disk may have been full.
+        # That its frames are too large does not change, and is kept; a disk that was full may have room now.
         with contextlib.suppress(_NoLibraryError):
             if library := self.builds.get_or_make(key, make)[0]["library"]:
                 return {"program": self._loader(), "library": library}
