@@ -15,7 +15,7 @@ of all answers; intervals are by prompt. The *honest speed* of an answer is how 
 Assay has it (on the simulator its estimate), and 0 where Assay does not pass it.
 
 KernelBench's host clock is not part of it: on the simulator both rewards hold the same estimate, and no clock; with
-`--gpu` both hold Assay's time, and only what counts as right differs. `--gpu` has not been run so far.
+`--gpu` both hold Assay's time, and only what counts as right differs.
 """
 
 import argparse

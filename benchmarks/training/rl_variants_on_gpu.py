@@ -123,6 +123,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=100, help="held-out prompts that all answer")
     parser.add_argument("--at-once", type=int, default=3, help="runs side by side")
     parser.add_argument("--model", type=Path, help="folder of a pretrained model to begin with; else a tiny one")
+    parser.add_argument("--name", default=NAME, help="of the results, where others are kept beside them")
     Variants(parser.parse_args()).to_the_end()
 
 
@@ -255,7 +256,7 @@ class Variants(TimedTrial):
     def keep(self) -> None:
         """All answers and measures, without weights: what figures are made of."""
         RESULTS.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(RESULTS / f"{NAME}.tar.gz", "w:gz") as tar:
+        with tarfile.open(RESULTS / f"{self.given.name}.tar.gz", "w:gz") as tar:
             for path in sorted((*self.folder.glob("measured_*.json"), *self.folder.glob("*-*/metrics.jsonl"))):
                 tar.add(path, path.relative_to(self.folder))
 
@@ -270,9 +271,9 @@ class Variants(TimedTrial):
             RESULTS.mkdir(parents=True, exist_ok=True)
             from benchmarks._support.effects import draw_effects
 
-            draw_effects(figures, [name for name in VARIANTS if name != "base"], RESULTS / f"{NAME}.svg")
+            draw_effects(figures, [name for name in VARIANTS if name != "base"], RESULTS / f"{self.given.name}.svg")
         details = {"settings": {name: settings_of(name, **self.how) for name in self.given.only}}
-        self.record(NAME, figures, {}, details, quiet=quiet)
+        self.record(self.given.name, figures, {}, details, quiet=quiet)
 
 
 def figures_of_systems(answers: Mapping[str, Mapping[int, Sequence[Line]]]) -> Iterator[tuple[str, float]]:
@@ -286,6 +287,22 @@ def figures_of_systems(answers: Mapping[str, Mapping[int, Sequence[Line]]]) -> I
             for other in ("base", start):
                 if other != system and other in found and variant:
                     yield from _effects(f"{system}_over_{other}_{name}", prompts, found[other][name])
+        yield from _effects_of_runs(system, by_seed=answers[system], base=answers.get("base", {}))
+
+
+def _effects_of_runs(
+    system: str, by_seed: Mapping[int, Sequence[Line]], base: Mapping[int, Sequence[Line]]
+) -> Iterator[tuple[str, float]]:
+    """Of several runs of a kind: each alone against `base` of its seed, and `base` against its own first seed, which
+    is how far two runs are apart that nothing but their seed tells apart.
+    """
+    for seed, lines in by_seed.items():
+        to = min(base, default=None) if system == "base" else seed
+        if len(by_seed) < 2 or to not in base or (system, seed) == ("base", to):
+            continue
+        word = f"{system}-{seed}_over_base-{to}"
+        for one in SETS:
+            yield from _effects(f"{word}_{one}", _by_prompt({0: lines}, one), _by_prompt({0: base[to]}, one))
 
 
 Prompts = Mapping[str, Mapping[int, Sequence[Line]]]

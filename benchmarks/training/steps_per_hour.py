@@ -12,8 +12,7 @@ Generator's where none was tuned), learns from rewards that are timed on a GPU:
 - `vllm`: as `one`, and vLLM generates; `vllm_eager`: without its CUDA graphs and torch.compile.
 
 Ways that the machine has too few GPUs for, or no vLLM, are left out unless they are named. Each way that is to run
-has an equal share of the seconds. Counted are the steps after the first, which also warms up. On two H200s five steps
-have run `beside` and one has run `split`; the ways have not been compared yet, and those with vLLM have not been run.
+has an equal share of the seconds. Counted are the steps after the first, which also warms up.
 """
 
 import argparse

@@ -79,6 +79,24 @@ def test_an_effect_is_a_ratio_over_the_prompts_that_both_got_right_with_an_inter
     assert figures["base_over_tuned_drawn_speed"] == pytest.approx(1)
 
 
+def test_several_runs_of_a_kind_are_also_told_apart(tmp_path):
+    slow, quick = [line(0, fast(1.0))], [line(0, fast(4.0))]
+    answers = {"base": {1: slow, 2: quick}, "grpo": {1: quick, 2: slow}, "dapo": {2: quick}}
+    figures = dict(benchmark.figures_of_systems(answers))
+    single = {word: value for word, value in figures.items() if word.endswith("_drawn_speed") and "-" in word}
+    assert single == pytest.approx(
+        {
+            "base-2_over_base-1_drawn_speed": 4,
+            "grpo-1_over_base-1_drawn_speed": 4,
+            "grpo-2_over_base-2_drawn_speed": 1 / 4,
+        }
+    )
+    effects.draw_effects(figures, ["grpo", "dapo"], tmp_path / "effects.svg")
+    text = (tmp_path / "effects.svg").read_text()
+    assert "base, another seed" in text
+    assert "rings are single runs" in text
+
+
 def test_effects_are_drawn(tmp_path):
     answers = {"base": {1: [line(0, KERNEL)]}, "grpo": {1: [line(0, fast(2.0))]}}
     figures = dict(benchmark.figures_of_systems(answers))
@@ -86,6 +104,7 @@ def test_effects_are_drawn(tmp_path):
     text = (tmp_path / "effects.svg").read_text()
     assert "grpo" in text
     assert "dapo" not in text
+    assert "rings" not in text
 
 
 class Rehearsal(benchmark.Variants):
