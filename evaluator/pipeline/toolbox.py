@@ -150,6 +150,15 @@ class Toolbox:
         referees = [GpuReferee(gpu, self.settings, number=number) for gpu in alike for number in range(most)]
         return referees[0] if len(referees) == 1 else GpuReferees(referees, self.settings.data_dir / "referees")
 
+    def release_referees(self) -> None:
+        """Tell the GPUs' referees of this data folder that nobody here needs them any more: one that nobody else
+        comes to ends in some seconds, and its memory is free.
+        """
+        if (self.settings.data_dir / "referees").is_dir():
+            from evaluator.pipeline.gpu.referees import release_referees
+
+            release_referees(self.settings.data_dir)
+
     @property
     def referee_count(self) -> int:
         """How many evaluations can be judged on GPUs at the same time. Raises UsageError."""

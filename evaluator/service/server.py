@@ -92,6 +92,7 @@ def serve(settings: ServiceSettings, machine: MachineSettings, say: Callable[[st
         watch = Notifier(storage.evaluations, _NUDGED_S) if embedded else Notifier(storage.evaluations)
         crew = None
         if embedded:
+            ending.callback(Toolbox(machine).release_referees)
             crew = WorkerPool(storage.evaluations, storage.leases, storage.workers, settings, watch.notify)
         announcer = crew or (CeleryAnnouncer(settings.broker_url) if settings.broker_url else _Nobody())
         sweeper = Sweeper(storage.sweeps, announcer, retain_s=settings.retain_s)

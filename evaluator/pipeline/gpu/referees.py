@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import secrets
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from common.file_replacement import replace_file
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
 from evaluator.cancellation import CancelToken
 from evaluator.file_lock import lock_unless_held
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError, StartFailure
@@ -27,6 +29,8 @@ from evaluator.pipeline.referee import HostRequest, HostResult, JudgeRequest, Ju
 _Result = TypeVar("_Result")
 _ILL_S: Final = 30.0
 """How long a GPU that failed its check is left alone where others are well: as long as a referee's longest pause."""
+_RELEASE_S: Final = 1.0
+"""A socket takes a connection and an order at once, unless a thousand graders wait at it."""
 
 
 class GpuReferees:
@@ -142,6 +146,21 @@ class GpuReferees:
             # A file of an earlier start of the machine speaks of another clock.
             return 0 <= time.monotonic() - float(json.loads(self._illness(referee).read_text())) < _ILL_S
         return False
+
+
+def release_referees(data_dir: Path) -> None:
+    """Tell all referees that were started with this data folder that they are not needed any more: one ends in some
+    seconds, after the job that it has, unless another process comes to it.
+    """
+    for path in (data_dir / "referees").glob("*.sock"):
+        with (
+            contextlib.suppress(OSError, ChannelClosedError),
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+        ):
+            connection.settimeout(_RELEASE_S)
+            with socket_address(path) as address:
+                connection.connect(address)
+            Channel(connection).send({"order": "release"})
 
 
 def _common(troubles: Sequence[StartFailure | None]) -> StartFailure | None:

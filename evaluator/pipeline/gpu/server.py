@@ -9,6 +9,7 @@ at a time, in the order in which they came. Graders talk to it over a unix socke
     judge {} + the request and what  ->  begun, progress {…} …
       states its problem, as files       then judged {…} | unsupported {…} | refused {…} | usage {…} | fault {…}
     facts {}                         ->  facts {…}
+    release {}                       ->  nothing; it ends in some seconds unless somebody comes
 """
 
 import argparse
@@ -24,14 +25,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from common.contract.timing import DeviceState
 from evaluator.backends.gpu.checks import KERNELS, RESULT_BYTES, THREADS, DeviceChecks
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.backends.gpu.host.session import HostRuntime
 from evaluator.backends.gpu.pool import RunnerDiedError
-from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError, socket_address
+from evaluator.backends.gpu.runner.channel import Channel, ChannelClosedError
 from evaluator.backends.gpu.session import GpuRuntime, UnfitError
 from evaluator.backends.gpu.tools.launch import ToolRunner
 from evaluator.backends.gpu.tools.nsight import Profiler
@@ -44,6 +45,7 @@ from evaluator.pipeline.gpu.host_judging import judge_host
 from evaluator.pipeline.gpu.judging import Instruments, judge_and_time
 from evaluator.pipeline.gpu.own_code import own_code
 from evaluator.pipeline.gpu.references import References
+from evaluator.pipeline.gpu.socket_file import listening_at
 from evaluator.pipeline.gpu.stack_samples import sampled
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.pipeline.progress import Progress, ProgressCallback
@@ -79,26 +81,56 @@ class RefereeServices(Protocol):
         """Whether the device still computes; after some errors a context never does again."""
 
 
-def serve(listener: socket.socket, services: RefereeServices, idle_s: float | None = None) -> None:
-    """Answer graders, one after another, until nobody has come for `idle_s` seconds, or there are no more runners."""
-    while select.select([listener], [], [], idle_s)[0]:
+_LOOKS_EVERY_S: Final = 5.0
+"""How often it is seen whether graders can still find the referee."""
+_RELEASED_S: Final = 5.0
+"""What is left to a referee that was released: a grader of someone else's that wants it next comes at once."""
+
+
+def serve(
+    listener: socket.socket,
+    services: RefereeServices,
+    idle_s: float | None = None,
+    is_there: Callable[[], bool] = lambda: True,
+) -> None:
+    """Answer graders, one after another, until nobody has come for `idle_s` seconds, or for a few since someone said
+    that he needs the referee no more, or nobody can come (`is_there`), or there are no more runners.
+    """
+    limit_s, since_s = idle_s, time.monotonic()
+    while is_there():
+        left_s = _LOOKS_EVERY_S if limit_s is None else limit_s - (time.monotonic() - since_s)
+        if left_s <= 0:
+            log.info("no work for %s s: the referee exits", limit_s)
+            return
+        if not select.select([listener], [], [], min(left_s, _LOOKS_EVERY_S))[0]:
+            continue
         connection, _ = listener.accept()
         channel = Channel(connection)
+        limit_s = idle_s
         try:
             _attend(channel, services)
         except ChannelClosedError:
             log.info("a grader went away")
+        except _ReleasedError:
+            limit_s = _RELEASED_S if idle_s is None else min(idle_s, _RELEASED_S)
         finally:
             channel.close()
+        since_s = time.monotonic()
         if services.runtime.pool.gone or not services.usable():
             log.error("no more runners, or a broken context: the referee ends, and the next grader starts another")
             return
-    log.info("no work for %s s: the referee exits", idle_s)
+    log.info("nobody can find this referee any more: it exits")
+
+
+class _ReleasedError(Exception):
+    """Whoever is connected needs the referee no more."""
 
 
 def _attend(channel: Channel, services: RefereeServices) -> None:
     while True:
         message = channel.receive()
+        if message["order"] == "release":
+            raise _ReleasedError
         if message["order"] == "facts":
             channel.send({"facts": services.facts()})
             continue
@@ -378,20 +410,11 @@ def main() -> None:
         contextlib.closing(services.runtime),
         contextlib.closing(services.host_runtime),
         contextlib.closing(services.references),
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
+        listening_at(wanted.socket) as file,
     ):
-        wanted.socket.unlink(missing_ok=True)
-        old_mask = os.umask(0o177)
-        with socket_address(wanted.socket) as address:
-            listener.bind(address)
-        os.umask(old_mask)
-        listener.listen(1024)
         log.info("the referee of %s is ready", wanted.gpu)
-        try:
-            with sampled():
-                serve(listener, services, wanted.idle_s)
-        finally:
-            wanted.socket.unlink(missing_ok=True)
+        with sampled():
+            serve(file.listener, services, wanted.idle_s, file.is_there)
 
 
 if __name__ == "__main__":

@@ -146,9 +146,12 @@ def run_workers(machine: MachineSettings, settings: ServiceSettings, queues: tup
     logs.configure()
     # Before anything is claimed: a machine that cannot grade says so here, once.
     look_around(Toolbox(machine), queues, "")
-    with _temporary_folder(machine.data_dir / "temporary"):
-        # There are ways to lose Redis that end Celery for good: it fails to give back what it cannot acknowledge.
-        return kept_running(lambda: _serve(machine, settings, queues, processes), "the Celery worker")
+    try:
+        with _temporary_folder(machine.data_dir / "temporary"):
+            # There are ways to lose Redis that end Celery for good: it fails to give back what it cannot acknowledge.
+            return kept_running(lambda: _serve(machine, settings, queues, processes), "the Celery worker")
+    finally:
+        Toolbox(machine).release_referees()
 
 
 @contextlib.contextmanager

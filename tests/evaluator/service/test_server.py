@@ -22,8 +22,10 @@ from storage_samples import accept, finish_next
 from working import RIGHT, descendants, done
 
 from common.contract import Evaluation, Status
+from evaluator.backends.gpu.runner.channel import Channel
 from evaluator.cli import main
 from evaluator.errors import SandboxError, StorageError, UsageError
+from evaluator.pipeline.gpu.socket_file import listening_at
 from evaluator.sandbox import selftest
 from evaluator.sandbox.host.process import ProcessSandbox
 from evaluator.service import server
@@ -91,6 +93,19 @@ def test_a_server_grades_for_real_and_takes_its_workers_with_it(tmp_path):
     worked = [line for line in log.splitlines() if '"worked"' in line]
     assert len(worked) == 1
     assert '"request_id": "from-the-test"' in worked[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_ends_releases_the_referees_of_its_data_folder(tmp_path, number):
+    place = tmp_path / "data" / "referees" / "GPU-0.sock"
+    place.parent.mkdir(parents=True)
+    with listening_at(place) as referee, running(tmp_path / "data", "--workers", "1") as (_, process):
+        process.send_signal(number)
+        assert process.wait(40) == 0
+        referee.listener.settimeout(10)
+        connection, _ = referee.listener.accept()
+        with contextlib.closing(Channel(connection)) as channel:
+            assert channel.receive(10) == {"order": "release"}
 
 
 def test_whoever_waits_when_the_server_stops_is_told_where_to_ask_again(tmp_path):
