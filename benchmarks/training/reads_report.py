@@ -2,7 +2,7 @@
 
     python benchmarks/training/reads_report.py                                    # a tiny model from nothing
     python benchmarks/training/reads_report.py --prompts 8 sft.epochs=1           # a look
-    python benchmarks/training/reads_report.py --model smollm2 sft.method=lora    # a pretrained one
+    python benchmarks/training/reads_report.py --model smollm2 --device cuda sft.learning_rate=3e-4 sft.epochs=3
 
 The examples are those of `examples/training` in which a wrong kernel is fixed: a task, the kernel and the report
 about it, answered by a right one. Three of ten kernels, by the hash of their texts, are not learned from: they are
@@ -97,10 +97,12 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=60, help="whose answers are judged")
     parser.add_argument("--control", action="store_true", help="a model that never saw a report, too")
     parser.add_argument("--examples", type=int, help="learn from no more than so many")
+    parser.add_argument("--device", default="cpu", help="where the models are: cpu or cuda")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the service")
     parser.add_argument("--folder", type=Path, help="keep the models here, and go on with those that are there")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings of the tuning")
     given = parser.parse_args()
+    device: str = given.device
     torch.set_num_threads(1)
     config = load_config("quick-test", [*SETTINGS, *given.settings])
     learned, asked = examples(config.seed)
@@ -109,16 +111,16 @@ def main() -> None:
         folder = given.folder or Path(scratch)
         figures: dict[str, float] = {"examples": float(len(learned)), "asked": float(len(asked))}
         started = given.model or _tiny(folder / "start", learned, config.seed)
-        with_reports = tuned(started, folder / "with", [one.lesson for one in learned], config)
+        with_reports = tuned(started, folder / "with", [one.lesson for one in learned], config, device)
         prompts = {kind: (with_reports, told) for kind, told in variants(asked, config.seed).items()}
         if given.control:
-            without = tuned(started, folder / "without", [one.told(None).lesson for one in learned], config)
+            without = tuned(started, folder / "without", [one.told(None).lesson for one in learned], config, device)
             prompts["never"] = (without, [one.told(None) for one in asked])
-        nats = {kind: losses(model, told) for kind, (model, told) in prompts.items()}
+        nats = {kind: losses(model, told, device) for kind, (model, told) in prompts.items()}
         figures |= _differences(nats)
         print({name: round(value, 4) for name, value in figures.items()}, flush=True)
         texts = {
-            kind: asyncio.run(answers(model, told[: given.prompts], config))
+            kind: asyncio.run(answers(model, told[: given.prompts], config, device))
             for kind, (model, told) in prompts.items()
         }
     with served(given.workers) as service:
@@ -126,7 +128,8 @@ def main() -> None:
     figures |= _right(asked[: given.prompts], texts, verdicts)
     details = {"settings": [*SETTINGS, *given.settings], "nats": nats, "answers": texts}
     name = "reads_report" if given.model is None else "reads_report_pretrained"
-    save(name, figures, {}, {"torch": torch.__version__}, device="no GPU", details=details)
+    on = torch.cuda.get_device_name() if device == "cuda" else "no GPU"
+    save(name, figures, {}, {"torch": torch.__version__}, device=on, details=details)
 
 
 def examples(seed: int) -> tuple[list[Asked], list[Asked]]:
@@ -166,27 +169,29 @@ def _tiny(folder: Path, learned: Sequence[Asked], seed: int) -> Path:
     return folder
 
 
-def tuned(start: Path, into: Path, lessons: Sequence[Lesson], config: TrainingConfig) -> Path:
+def tuned(start: Path, into: Path, lessons: Sequence[Lesson], config: TrainingConfig, device: str) -> Path:
     """The model after its epochs."""
 
     def told(step: int, of: int, loss: float) -> None:
         if step == of or step % max(of // 10, 1) == 0:
             print(f"{into.name}: step {step} of {of}, loss {loss:.3f}", flush=True)
 
-    return fine_tune(start, into, lessons, config.sft, epochs=config.sft.epochs, seed=config.seed, told=told).folder
+    section = config.sft
+    made = fine_tune(start, into, lessons, section, epochs=section.epochs, seed=config.seed, device=device, told=told)
+    return made.folder
 
 
 @torch.inference_mode()
-def losses(folder: Path, asked: Sequence[Asked]) -> list[float]:
+def losses(folder: Path, asked: Sequence[Asked], device: str) -> list[float]:
     """Mean nats a token of each taught answer."""
     loaded, tokenizer = models.load_model(folder)
-    model: Any = loaded.eval()
+    model: Any = loaded.to(device).eval()
     return [float(answer_loss(model, [tokens_of(tokenizer, one.lesson)])) for one in asked]
 
 
-async def answers(folder: Path, asked: Sequence[Asked], config: TrainingConfig) -> list[str]:
+async def answers(folder: Path, asked: Sequence[Asked], config: TrainingConfig, device: str) -> list[str]:
     """The likeliest answer to each prompt."""
-    policy = LocalPolicy(folder, SamplingSettings(0.0, 16))
+    policy = LocalPolicy(folder, SamplingSettings(0.0, 16), device=device)
     most = config.rollout.turn_tokens
     replies = await asyncio.gather(*(policy.respond(one.messages[:-1], seed=0, max_tokens=most) for one in asked))
     return [one.text for one in replies]
