@@ -56,6 +56,8 @@ def worker_environment(config: TrainingConfig) -> dict[str, str]:
             else {}
         ),
         **({"OMP_NUM_THREADS": str(threads)} if threads else {}),
+        # verl sends a conversation to the server that the hash of its id says, which Python salts in each process.
+        **({"PYTHONHASHSEED": str(config.seed)} if config.deterministic else {}),
         **({"VERL_FULL_DETERMINISM": "1"} if config.deterministic and config.resources.device == "cuda" else {}),
     }
 

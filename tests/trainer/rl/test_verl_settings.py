@@ -1,5 +1,8 @@
 """Our configuration becomes verl's, and verl agrees with it."""
 
+import os
+import subprocess
+import sys
 from importlib.metadata import requires
 from importlib.util import find_spec
 
@@ -174,6 +177,19 @@ def test_what_verl_refuses_is_said(model):
     found.actor_rollout_ref.actor.ppo_mini_batch_size = 1024
     with pytest.raises(ConfigurationError, match="verl refuses"):
         check_settings("generator", found)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_in_the_deterministic_mode_a_conversation_goes_to_the_same_server_each_time(deterministic):
+    """verl's router takes the hash of a request's id."""
+    config = load_config("cpu-demo", [f"deterministic={str(deterministic).lower()}", "seed=7"])
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    command = [sys.executable, "-c", "print(hash('generator-12-0'))"]
+    found = {
+        subprocess.run(command, env=environment | worker_environment(config), capture_output=True, check=True).stdout
+        for _ in range(2)
+    }
+    assert len(found) == (1 if deterministic else 2)
 
 
 def test_the_deterministic_mode_is_one_request_and_one_thread_at_a_time():
