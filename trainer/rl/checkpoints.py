@@ -133,12 +133,18 @@ class RunProgress:
         return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
 
     def restore(self, found: Checkpoint) -> None:
-        self.step = found.step
-        self.episodes, self.left_out, self.failures = (
-            int(found.state[name]) for name in ("episodes", "left_out", "failures")
-        )
-        self.curriculum = self.curriculum.restored(found.state["curriculum"])
-        self.models = found.state.get("models", {})
+        """Go on from a checkpoint. Raises CheckpointError for a state of another layout."""
+        try:
+            counted = [int(found.state[name]) for name in ("episodes", "left_out", "failures")]
+            curriculum, models = found.state["curriculum"], dict(found.state.get("models", {}))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"The state of the checkpoint in {found.folder} cannot be read: {type(error).__name__} {error}.",
+                "Remove this folder to go on from the one before it.",
+            ) from error
+        self.curriculum = self.curriculum.restored(curriculum)
+        self.step, self.models = found.step, models
+        self.episodes, self.left_out, self.failures = counted
 
 
 @contextmanager

@@ -106,6 +106,23 @@ def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     assert goes_on.models == {"generator": "generator-1"}
 
 
+@pytest.mark.parametrize(
+    "change", [{"episodes": None}, {"episodes": "many"}, {"curriculum": None}, {"models": ["generator-1"]}]
+)
+def test_a_checkpoint_whose_state_has_another_layout_is_named(tmp_path, change):
+    progress = RunProgress(curriculum_of(load_config("cpu-demo").curriculum))
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.begin(1)
+    checkpoints.finish(1, progress.state() | change, keep=1)
+    with pytest.raises(CheckpointError, match=r"step-000001 cannot be read|curriculum cannot be gone on with"):
+        progress.restore(checkpoints.newest())
+    checkpoints.finish(1, {}, keep=1)
+    with pytest.raises(CheckpointError, match="KeyError 'episodes'") as caught:
+        progress.restore(checkpoints.newest())
+    assert "Remove this folder" in caught.value.remedy
+    assert progress.step == 0
+
+
 class Played(Rehearsal):
     """A rehearsal whose evaluations and steps have conversations, measures and transcripts."""
 
