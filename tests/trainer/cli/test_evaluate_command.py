@@ -95,6 +95,9 @@ def test_scripts_are_played_measured_and_compared(tmp_path, service, monkeypatch
     assert pages.exit_code == 0, pages.output
     other = asked(*command, "--seed", 1)
     assert (other.exit_code, "seed was 0 and is 1" in other.output) == (2, True)
+    for shaped in ("reward.format_error=-0.5", "reward.shaping.hazards_penalty=0.05"):
+        other = asked(*command, shaped)
+        assert (other.exit_code, "reward was generator: weighted" in other.output) == (2, True), shaped
     other = asked(*("right=templates:fast" if word == "right=templates" else word for word in command))
     assert (other.exit_code, "those of another model" in other.output) == (2, True)
 
