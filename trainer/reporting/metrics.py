@@ -243,6 +243,8 @@ def read_measures(folder: Path) -> list[dict[str, Any]]:
                 raise ValueError("it has no step")
             if value.get("kind") not in get_args(Kind):
                 raise ValueError(f"its kind is {value.get('kind')}")
+            if other := [name for name, one in value.items() if name != "kind" and not isinstance(one, int | float)]:
+                raise ValueError(f"{', '.join(other)} is no number")
         except ValueError as error:
             if number == len(lines):
                 break

@@ -190,6 +190,7 @@ BAD = [
     (("--system", "a b=templates"), "is not NAME=WHAT"),
     (("--system", "one=templates", "--system", "one=templates"), "Two systems are called one"),
     (("--system", "one=templates:2"), "is no script"),
+    (("--system", f"one={'x' * 300}"), "File name too long"),
     (("--system", "one={there}/nothing"), "there is no such folder"),
     (("--system", "one={there}/nothing@3"), "no folder of a training run"),
     (("--system", "one={there}/a,{there}/b,{there}/c"), "names 3 models"),
