@@ -17,7 +17,7 @@ from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, read_measures
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints, RunProgress
-from trainer.rl.curriculum import curriculum_of
+from trainer.rl.curriculum import Curriculum, curriculum_of
 
 SETTINGS = ("algorithm.steps=4", "checkpointing.evaluate_every_episodes=1", "logging.tensorboard=false")
 
@@ -104,6 +104,18 @@ def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     goes_on = RunProgress(curriculum)
     goes_on.restore(checkpoints.newest())
     assert goes_on.models == {"generator": "generator-1"}
+
+
+def test_a_run_goes_on_with_tasks_of_other_tiers_than_its_curriculum_s(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.begin(1)
+    checkpoints.finish(1, RunProgress(Curriculum()).state(), keep=1)
+    goes_on = RunProgress(Curriculum())
+    hard = (replace(TASK, tier=2),)
+    goes_on.restore(checkpoints.newest(), hard)
+    assert goes_on.curriculum.sample(hard, 2, 0) == hard * 2
+    goes_on.restore(checkpoints.newest(), (*hard, replace(TASK, tier=0)))
+    assert goes_on.curriculum.level == 0
 
 
 @pytest.mark.parametrize(
