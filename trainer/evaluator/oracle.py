@@ -210,22 +210,18 @@ class EvaluatorOracle:
         return Judged(verdict if self._settings.keep_evidence else slim(verdict), evaluation.id)
 
     async def _at_one_place(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
-        """With the backend `auto` the kernels of a problem stay where its first right one ran, also where a worker
-        with a GPU comes or goes meanwhile: a speedup that was measured and one that was estimated are over different
-        baselines, and rewards of them are compared.
+        """With the backend `auto` the right kernels of a problem count as they ran where the first one did, also
+        where a worker with a GPU comes or goes meanwhile: a speedup that was measured and one that was estimated are
+        over different baselines, and rewards of them are compared.
         """
-        if submission.backend != "auto":
-            return await self._insist(submission)
-        if (place := self._ran_on.get(submission.problem)) is not None:
-            return await self._insist(submission.model_copy(update={"backend": place}))
         found = await self._insist(submission)
         verdict = found[1]
-        if verdict.status is not Status.PASSED:
+        if submission.backend != "auto" or verdict.status is not Status.PASSED:
             return found
         place = self._ran_on.setdefault(submission.problem, verdict.backend)
         if verdict.backend == place:
             return found
-        # Both were under way before one of them came back.
+        # Only now: a submission that is sent otherwise has no verdict yet, where this one may have.
         return await self._insist(submission.model_copy(update={"backend": place}))
 
     async def _insist(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:

@@ -142,11 +142,11 @@ def judged(fleet, *sources, problem="relu", backend="auto", at_once=False):
 
 @pytest.mark.parametrize(("first", "other"), [("gpu", "sim"), ("sim", "gpu")])
 def test_a_problem_stays_where_its_first_right_kernel_ran_when_a_gpu_comes_or_goes(first, other):
-    fleet = Fleet([other, first, other])
-    backends, counts = judged(fleet, "wrong", "right", "right", "wrong")
-    assert backends == [other, first, first, first], "a wrong kernel earns the same anywhere"
-    assert fleet.backends == ["auto", "auto", first, first]
-    assert (counts.judged, counts.faults) == (4, 0)
+    fleet = Fleet([other, first, other, first, other])
+    backends, counts = judged(fleet, "wrong", "right", "right", "right", "wrong")
+    assert backends == [other, first, first, first, other], "a wrong kernel earns the same anywhere"
+    assert fleet.backends == ["auto", "auto", "auto", first, "auto", "auto"]
+    assert (counts.judged, counts.faults) == (5, 0)
     fleet = Fleet([first, other, first])
     assert judged(fleet, *["right"] * 3, at_once=True)[0] == [first] * 3, "those that were under way too"
     fleet = Fleet([])
