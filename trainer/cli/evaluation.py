@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -17,13 +17,14 @@ from rich.table import Table
 
 from common.client import AsyncClient
 from common.contract.timing import BaselineName
+from common.reward import ComponentSettings
 from trainer.cli.configurations import checked_config
 from trainer.cli.console import only_one_in, writing
 from trainer.cli.named_systems import CONFIG, NamedSystem, named_systems, turns_of
 from trainer.config.reading import load_config
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.episode import EpisodeSettings, episode_settings
-from trainer.conversation.rewards import credit_settings
+from trainer.conversation.rewards import RewardSettings, credit_settings
 from trainer.errors import ConfigurationError
 from trainer.evaluation.answers import ANSWERS, PLAN, Answers
 from trainer.evaluation.first_passes import first_passes_of
@@ -207,7 +208,7 @@ def _crosses(systems: Sequence[System], options: EvaluationOptions) -> tuple[Sys
 
 def _told(config: TrainingConfig, settings: EpisodeSettings, plan: PlayPlan, version: str) -> dict[str, str]:
     """What every answer and every verdict hangs on, in words."""
-    rewards = {str(agent): str(reward.name) for agent, reward in settings.rewards.items()}
+    rewards = {str(agent): _reward_told(reward) for agent, reward in settings.rewards.items()}
     return {
         "evaluator": version,
         "backend": settings.backend,
@@ -222,6 +223,16 @@ def _told(config: TrainingConfig, settings: EpisodeSettings, plan: PlayPlan, ver
         "device": plan.device,
         "seed": str(plan.seed),
     }
+
+
+def _reward_told(reward: RewardSettings) -> str:
+    """Its name, and what differs from the defaults of what this trainer adds to it."""
+    defaults, own = asdict(ComponentSettings()), asdict(reward.components)
+    differs = {name: value for name, value in own.items() if value != defaults[name]}
+    if reward.format_error:
+        differs["format_error"] = reward.format_error
+    words = ", ".join(f"{name} {value:g}" for name, value in differs.items())
+    return f"{reward.name} ({words})" if words else str(reward.name)
 
 
 def _first_passes(asked: Sequence[NamedSystem]) -> tuple[FirstPasses, ...]:

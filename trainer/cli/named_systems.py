@@ -97,6 +97,12 @@ def named_systems(words: Sequence[str]) -> tuple[NamedSystem, ...]:
                 f"--system {word} is not NAME=WHAT.",
                 "Give a name of at most 40 letters, digits, dots, dashes and underscores, as in base=smollm2-135m.",
             )
+        try:
+            Path(what).exists()
+        except OSError as error:
+            raise ConfigurationError(
+                f"--system {word[:80]}… names what no file can be: {error.strerror}.", "Name a folder, or a script."
+            ) from error
         if name in found:
             raise ConfigurationError(f"Two systems are called {name}.", "Give each --system a name of its own.")
         found[name] = NamedSystem(name, what)

@@ -69,7 +69,8 @@ class EpisodeSettings:
 
     flow: Flow = field(default_factory=Flow)
     rewards: Mapping[AgentName, RewardSettings] = field(default_factory=dict)
-    """By the author of a kernel; who is not named has the default."""
+    """By the author of a kernel; who is not named is paid as the Generator is, since two agents may be played with
+    the configuration of one."""
     grading: Settings = field(default_factory=Settings)
     """Sent with every submission."""
     backend: Literal["auto", "gpu", "sim"] = "auto"
@@ -83,7 +84,7 @@ class EpisodeSettings:
 
     def reward_of(self, agent: AgentName) -> RewardSettings:
         """The reward that an agent works for."""
-        return self.rewards.get(agent) or RewardSettings()
+        return self.rewards.get(agent) or self.rewards.get(AgentName.GENERATOR) or RewardSettings()
 
     def submission(
         self,

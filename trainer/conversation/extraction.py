@@ -169,7 +169,10 @@ _TOKEN: Final = re.compile(
     f"|{_OPERATOR}|\\S",
     re.MULTILINE,
 )
-_LINE_COMMENTS: Final = re.compile(rf'("(?:\\.|[^"\\\n])*+"?)|{_COMMENT}')
+_STRING: Final = r'("(?:\\.|[^"\\\n])*+"?)'
+_LINE_COMMENTS: Final = re.compile(f"{_STRING}|{_COMMENT}")
+_SPACES: Final = re.compile(rf"{_STRING}|\s+")
+_DIRECTIVES: Final = re.compile(_DIRECTIVE, re.MULTILINE)
 
 
 def canonical_source(source: str) -> str:
@@ -179,15 +182,27 @@ def canonical_source(source: str) -> str:
     """
     joined = source.replace("\r\n", "\n").replace("\\\n", "")
     tokens: list[str] = []
+    directives = 0
     for found in _TOKEN.finditer(joined):
         if found["directive"]:
+            directives += 1
             tokens.append("\n" + " ".join(found[0].split()) + "\n")
         elif found["line"]:
             bare = _LINE_COMMENTS.sub(lambda part: part[1] or " ", found[0])
-            tokens.append("\n" + " ".join(bare.split()) + "\n")
+            tokens.append("\n" + _SPACES.sub(lambda part: part[1] or " ", bare).strip() + "\n")
         elif not found["comment"]:
             tokens.append(found[0])
+    # Some may stand in what is a comment here, such as behind a line that ends with a backslash.
+    if directives < len(_DIRECTIVES.findall(source)) and (plan := _plan_of(source)):
+        tokens.append(plan)
     return " ".join(tokens)
+
+
+def _plan_of(source: str) -> str:
+    try:
+        return str(parse_directives(source) or "")
+    except PlanError as error:
+        return str(error)
 
 
 _WORD: Final = re.compile(r"\w+|\S")

@@ -178,7 +178,9 @@ def _gain(conversation: Conversation, attempt: Attempt) -> float | None:
     if agent is not AgentName.OPTIMIZER or attempt.value is None:
         return attempt.value
     same = attempt if attempt.repeats is None else conversation.attempts[attempt.repeats]
-    before = (one.value_to(agent) for one in conversation.attempts[: attempt.number])
+    # An answer without a kernel is none: what it cost the Generator is nothing that an Optimizer could gain.
+    kernels = (one for one in conversation.attempts[: attempt.number] if one.written.source is not None)
+    before = (one.value_to(agent) for one in kernels)
     return (same.value_to(agent) or 0.0) - max((value for value in before if value is not None), default=0.0)
 
 

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from trainer.config.schema import TrainingConfig
 from trainer.evaluation.report import FirstPasses
+from trainer.reporting.metrics import read_measures
 from trainer.reporting.transcripts import read_transcripts
 
 
 def first_passes_of(run: Path, config: TrainingConfig) -> FirstPasses | None:
-    """Of the conversations that a run learned from, in their order; None where it kept no transcript. Raises
-    TranscriptError.
+    """Of the conversations that a run learned from, in their order; None where it did not keep the transcripts of
+    all: what was not kept may have been right. Raises TranscriptError, MetricsError.
     """
     count, first = 0, None
     asked: dict[str, int] = {}
@@ -23,7 +24,8 @@ def first_passes_of(run: Path, config: TrainingConfig) -> FirstPasses | None:
             if any(attempt.passed for attempt in line.conversation.attempts):
                 first = first or count
                 problems[problem] = problems[problem] or asked[problem]
-    if not count:
+    played = sum(line.get("conversations", 0) for line in read_measures(run) if line["kind"] == "train")
+    if not count or count < played:
         return None
     return FirstPasses(
         run=run.name,

@@ -150,7 +150,18 @@ def report_of(
         cross_play=_cross_play(played, crosses),
         first_passes=tuple(first_passes),
     )
-    return report.model_copy(update={"warnings": tuple(_warnings(report))})
+    return report.model_copy(update={"warnings": (*_of_other_versions(conversations), *_warnings(report))})
+
+
+def _of_other_versions(conversations: Sequence[Conversation]) -> Iterator[str]:
+    """A warning where the evaluator became another one while it was asked."""
+    receipts = (verdict.receipt for verdict in _verdicts(conversations))
+    versions = sorted({receipt.grader_version for receipt in receipts if receipt is not None})
+    if len(versions) > 1:
+        yield (
+            f"Kernels were judged by different versions of the evaluator, {', '.join(versions)}: what differs "
+            "between systems may be theirs."
+        )
 
 
 def _talks(answers: Sequence[Answer]) -> list[Conversation]:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
 from common.contract import Evaluation, Phase, ProblemFace, Reference, Status, Submission, Verdict
@@ -101,6 +101,8 @@ class EvaluatorOracle:
         self._newest: deque[bool] = deque(maxlen=_NEWEST)
         """Whether each of the newest evaluations was a fault."""
         self._lost: OracleLostError | None = None
+        self._ran_on: dict[str, Literal["gpu", "sim"]] = {}
+        """Where the first right kernel of each problem ran that may run anywhere."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,7 +194,7 @@ class EvaluatorOracle:
                 raise self._lost
             started_s = time.monotonic()
             try:
-                evaluation, verdict, retried = await self._insist(submission)
+                evaluation, verdict, retried = await self._at_one_place(submission)
             except NoVerdictError as error:
                 self._count(queued_s, started_s, faults=1)
                 raise self._fault(error) from error
@@ -206,6 +208,21 @@ class EvaluatorOracle:
             )
             self._seen.add(evaluation.id)
         return Judged(verdict if self._settings.keep_evidence else slim(verdict), evaluation.id)
+
+    async def _at_one_place(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
+        """With the backend `auto` the right kernels of a problem count as they ran where the first one did, also
+        where a worker with a GPU comes or goes meanwhile: a speedup that was measured and one that was estimated are
+        over different baselines, and rewards of them are compared.
+        """
+        found = await self._insist(submission)
+        verdict = found[1]
+        if submission.backend != "auto" or verdict.status is not Status.PASSED:
+            return found
+        place = self._ran_on.setdefault(submission.problem, verdict.backend)
+        if verdict.backend == place:
+            return found
+        # Only now: a submission that is sent otherwise has no verdict yet, where this one may have.
+        return await self._insist(submission.model_copy(update={"backend": place}))
 
     async def _insist(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         for retried in range(self._settings.retries + 1):

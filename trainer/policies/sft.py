@@ -27,7 +27,7 @@ from trainer.conversation.prompts import opening
 from trainer.conversation.tokens import harmless, token_ids
 from trainer.data import corpus
 from trainer.data.tasks import Task
-from trainer.errors import CheckpointError, ConfigurationError
+from trainer.errors import CheckpointError, ConfigurationError, ContextFullError
 from trainer.evaluator.oracle import EvaluatorOracle
 from trainer.evaluator.oracle import oracle_settings as oracle_settings
 from trainer.policies import models
@@ -35,6 +35,8 @@ from trainer.policies import models
 _CONVERSATIONS: Final = 256
 """Conversations that lessons are taken from; more steps see them again."""
 _RAMP_STEPS: Final = 10
+_DRAWS: Final = 1000
+"""Of a kernel that was not there before; then any of those that are left."""
 
 
 Row = tuple[tuple[int, ...], tuple[int, ...]]
@@ -52,7 +54,9 @@ class Lesson:
 
 @dataclass(frozen=True)
 class _Author:
-    """A scripted policy: draws from the corpus what it has not said before."""
+    """A scripted policy: draws from the corpus what it has not said before; raises ContextFullError, which ends a
+    conversation, where it has said all.
+    """
 
     tasks: dict[str, str]
     """Problem of each task, by the first user's message."""
@@ -63,11 +67,20 @@ class _Author:
         asked = next(message.text for message in messages if message.role == "user")
         problem = next(problem for text, problem in self.tasks.items() if asked.startswith(text))
         said = {message.text for message in messages}
+        left = sorted(self._answers(problem) - said)
+        if not left:
+            raise ContextFullError(f"All kernels that are known for {problem} have been written.")
         rng = random.Random(seed)
-        while True:
+        for _ in range(_DRAWS):
             answer = wrapped(corpus.draw_tasks(rng, problem, self.right_share).source)
             if answer not in said:
                 return Response(answer)
+        return Response(rng.choice(left))
+
+    def _answers(self, problem: str) -> set[str]:
+        """All that may be drawn."""
+        every = corpus.everything((problem,))
+        return {wrapped(one.source) for one in every if one.flaw is None or self.right_share < 1}
 
 
 async def lessons(

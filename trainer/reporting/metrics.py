@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, geometric_mean, median
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from common.contract import Status
 from common.file_replacement import replace_file
@@ -231,7 +231,8 @@ def read_measures(folder: Path) -> list[dict[str, Any]]:
     path = folder / FILE
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
+    # A disk that was not written to its end may hold anything there.
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     found = []
     for number, line in enumerate(lines, 1):
         if not line:
@@ -240,6 +241,10 @@ def read_measures(folder: Path) -> list[dict[str, Any]]:
             value = json.loads(line)
             if not isinstance(value, dict) or not isinstance(value.get("step"), int):
                 raise ValueError("it has no step")
+            if value.get("kind") not in get_args(Kind):
+                raise ValueError(f"its kind is {value.get('kind')}")
+            if other := [name for name, one in value.items() if name != "kind" and not isinstance(one, int | float)]:
+                raise ValueError(f"{', '.join(other)} is no number")
         except ValueError as error:
             if number == len(lines):
                 break

@@ -127,4 +127,6 @@ def turn_gae(
         estimated = (surprise + gamma * lam * estimated) * inside[:, place]
         following = values[:, place] * inside[:, place]
         advantages[:, place] = estimated
-    return masked_whiten(advantages, response_mask), (advantages + values) * inside
+    # Of one token alone nothing is above or below the mean, and verl's function refuses it.
+    whitened = masked_whiten(advantages, response_mask) if inside.sum() > 1 else torch.zeros_like(advantages)
+    return whitened, (advantages + values) * inside

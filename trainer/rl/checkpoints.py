@@ -10,7 +10,7 @@ does, and is removed when the next one has been written.
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from common.file_replacement import replace_file
 from trainer.config.schema import AgentRole
+from trainer.data.tasks import Task
 from trainer.errors import CheckpointError, TrainerError, is_out_of_memory
 from trainer.rl.curriculum import Curriculum
 
@@ -132,13 +133,21 @@ class RunProgress:
         counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
         return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
 
-    def restore(self, found: Checkpoint) -> None:
-        self.step = found.step
-        self.episodes, self.left_out, self.failures = (
-            int(found.state[name]) for name in ("episodes", "left_out", "failures")
-        )
-        self.curriculum = self.curriculum.restored(found.state["curriculum"])
-        self.models = found.state.get("models", {})
+    def restore(self, found: Checkpoint, training: Sequence[Task] = ()) -> None:
+        """Go on from a checkpoint, at the first tier from its own on that has any of the tasks to train on. Raises
+        CheckpointError for a state of another layout.
+        """
+        try:
+            counted = [int(found.state[name]) for name in ("episodes", "left_out", "failures")]
+            curriculum, models = found.state["curriculum"], dict(found.state.get("models", {}))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"The state of the checkpoint in {found.folder} cannot be read: {type(error).__name__} {error}.",
+                "Remove this folder to go on from the one before it.",
+            ) from error
+        self.curriculum = self.curriculum.restored(curriculum).skipping(training)
+        self.step, self.models = found.step, models
+        self.episodes, self.left_out, self.failures = counted
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def run(
     progress = RunProgress(curriculum.skipping(training))
     found = checkpoints.newest()
     if found is not None:
-        progress.restore(found)
+        progress.restore(found, training)
         tell(f"Going on after step {found.step} of {config.algorithm.steps}, from {found.folder}.")
     made = folder / "models"
     models = agents or sft.start_of_all(config, training, made, progress.models, tell)

@@ -146,7 +146,9 @@ def tune(config: TrainingConfig, folder: Path, tell: Callable[[str], None]) -> d
     asked = asyncio.run(_asked(config, tell))
     settings = episode_settings(config)
     about = [settings.backend, settings.grading.model_dump_json(), sorted(asked.held_out_problems)]
-    place = folder / f"data-{_hash(about, config.tasks.problems, config.tasks.operations)}"
+    # A data set keeps all that it ever took in, also of runs that are named no more.
+    rollouts = [config.sft.rollouts] if config.sft.rollouts else []
+    place = folder / f"data-{_hash(about, config.tasks.problems, config.tasks.operations, *rollouts)}"
     card = asyncio.run(collect_data(config, place, tell))
     tell(
         f"Data: {card.kernels} graded kernels, {card.training} to learn from and {card.held_out} held out; "

@@ -95,6 +95,9 @@ def test_scripts_are_played_measured_and_compared(tmp_path, service, monkeypatch
     assert pages.exit_code == 0, pages.output
     other = asked(*command, "--seed", 1)
     assert (other.exit_code, "seed was 0 and is 1" in other.output) == (2, True)
+    for shaped in ("reward.format_error=-0.5", "reward.shaping.hazards_penalty=0.05"):
+        other = asked(*command, shaped)
+        assert (other.exit_code, "reward was generator: weighted" in other.output) == (2, True), shaped
     other = asked(*("right=templates:fast" if word == "right=templates" else word for word in command))
     assert (other.exit_code, "those of another model" in other.output) == (2, True)
 
@@ -187,6 +190,7 @@ BAD = [
     (("--system", "a b=templates"), "is not NAME=WHAT"),
     (("--system", "one=templates", "--system", "one=templates"), "Two systems are called one"),
     (("--system", "one=templates:2"), "is no script"),
+    (("--system", f"one={'x' * 300}"), "File name too long"),
     (("--system", "one={there}/nothing"), "there is no such folder"),
     (("--system", "one={there}/nothing@3"), "no folder of a training run"),
     (("--system", "one={there}/a,{there}/b,{there}/c"), "names 3 models"),

@@ -281,4 +281,5 @@ def test_a_configuration_says_how_episodes_go():
     assert one.flow == Flow(2, single_agent=True)
     reward = one.reward_of(AgentName.GENERATOR)
     assert (reward.name, reward.format_error) == ("gated", -0.5)
+    assert one.reward_of(AgentName.OPTIMIZER) == reward, "two agents may be played with this configuration as well"
     assert (one.grading.target_speedup, one.backend, one.wording, one.tester.report_tokens) == (3, "sim", "brief", 50)

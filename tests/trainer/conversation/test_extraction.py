@@ -142,10 +142,19 @@ def test_comments_and_space_change_no_kernel(gaps):
         ("a - -1", "a - 1"),
         ("1.0f", "1.0 f"),
         ("c = ' ';", "c = '\t';"),
+        ('#define A "a b"', '#define A "a  b"'),
+        ("// note \\\n" + LINE + KERNEL, "// note \\\n" + LINE.replace("32", "64") + KERNEL),
+        ("/\\\n*\n" + LINE + "*/" + KERNEL, "/\\\n*\n" + LINE.replace("32", "64") + "*/" + KERNEL),
     ],
 )
 def test_what_differs_stays_different(one, other):
     assert canonical_source(one) != canonical_source(other)
+
+
+def test_what_only_comments_say_of_a_launch_changes_no_kernel():
+    other = LINE.replace("32", "64")
+    assert canonical_source(f"/*\n{LINE}*/\n{KERNEL}") == canonical_source(f"/*\n{other}*/\n{KERNEL}")
+    assert canonical_source(f"/*\n{LINE}*/\n{KERNEL}") == canonical_source(KERNEL)
 
 
 def test_strategies_are_read_off_code_only():

@@ -1,6 +1,6 @@
 """Rewards, credit and advantages: sums that must come out, and comparisons that must be fair."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -130,6 +130,20 @@ def test_what_mends_a_wrong_kernel_gains_all_that_it_is_worth():
     assert mended.value == pytest.approx(conversation.attempts[1].value - before) != 0
     assert broken.value == pytest.approx(conversation.attempts[2].value - conversation.attempts[1].value)
     assert broken.value < 0
+
+
+def test_what_an_answer_without_a_kernel_costs_is_no_gain_of_the_kernel_after_it():
+    rewards = RewardSettings(RewardName.SPEEDUP, format_error=-0.5)
+    settings = EpisodeSettings(Flow(4, stop_at=1000), {AgentName.GENERATOR: rewards}, turn_tokens=10_000)
+    answers = ["no", wrapped(kernel("compile_0")), "no", wrapped(kernel("pass_1"))]
+    conversation = played(answers, settings=settings)
+    earned = credits_of(conversation, CreditSettings(shared=False, gain=True))
+    right = conversation.attempts[3].value
+    assert [one.value for one in earned] == [-0.5, 0.0, -0.5, pytest.approx(right)]
+    (_, again) = credits_of(
+        played(["no", "no"], settings=replace(settings, flow=Flow(2))), CreditSettings(shared=False, gain=True)
+    )
+    assert again.value == -0.5, "no kernel after no kernel costs what it costs"
 
 
 def test_the_figures_of_the_requirements_are_those_of_shared_credit():

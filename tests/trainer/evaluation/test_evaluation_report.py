@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from devtools import CHROMIUM, Browser
-from evaluated import SETTINGS, answered, failed, reported, system_named, task, timed
+from evaluated import SETTINGS, answered, estimated, failed, reported, system_named, task, timed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -97,6 +97,17 @@ def test_the_json_reads_back_as_what_was_written_and_takes_nothing_else(report):
     for change in ({"unknown": 1}, {"form": "assay-evaluation-2"}):
         with pytest.raises(ValidationError):
             EvaluationReport.model_validate(json.loads(text) | change)
+
+
+def test_it_is_said_where_the_evaluator_became_another_one_meanwhile(report):
+    verdicts = {version: estimated(2.0) for version in ("0.1.0", "0.2.0")}
+    kinds = [
+        one.model_copy(update={"receipt": one.receipt.model_copy(update={"grader_version": version})})
+        for version, one in verdicts.items()
+    ]
+    found = reported({"one": answers_of([*kinds] * 3, TASKS)}, TASKS)
+    assert any("different versions of the evaluator, 0.1.0, 0.2.0" in one for one in found.warnings)
+    assert not any("different versions" in one for one in report.warnings)
 
 
 @pytest.mark.parametrize(

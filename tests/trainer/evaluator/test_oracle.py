@@ -107,6 +107,53 @@ def test_an_evaluator_that_dies_late_is_noticed_as_soon_as_one_that_dies_early()
     assert "21 of the newest 200 evaluations" in said
 
 
+class Fleet:
+    """A client of a service whose workers with a GPU come and go: `places` has where each of its evaluations that may
+    run anywhere runs.
+    """
+
+    def __init__(self, places):
+        self.places, self.backends = list(places), []
+
+    async def evaluation(self, submission, *, fresh):
+        self.backends.append(submission.backend)
+        place = self.places.pop(0) if submission.backend == "auto" else submission.backend
+        await asyncio.sleep(0)
+        wrong = samples.incorrect().model_copy(update={"backend": place})
+        right = samples.passed_on_gpu() if place == "gpu" else samples.passed()
+        return SimpleNamespace(id="ev_1", verdict=wrong if "wrong" in submission.source else right)
+
+    async def close(self):
+        """Nothing is open."""
+
+
+def judged(fleet, *sources, problem="relu", backend="auto", at_once=False):
+    async def all_of_them():
+        async with EvaluatorOracle(fleet, OracleSettings(retries=0)) as oracle:
+            asking = [
+                oracle.evaluate(Submission(problem=problem, source=f"{NAIVE} // {one}", backend=backend))
+                for one in sources
+            ]
+            found = await asyncio.gather(*asking) if at_once else [await one for one in asking]
+            return [one.verdict.backend for one in found], oracle.counts
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize(("first", "other"), [("gpu", "sim"), ("sim", "gpu")])
+def test_a_problem_stays_where_its_first_right_kernel_ran_when_a_gpu_comes_or_goes(first, other):
+    fleet = Fleet([other, first, other, first, other])
+    backends, counts = judged(fleet, "wrong", "right", "right", "right", "wrong")
+    assert backends == [other, first, first, first, other], "a wrong kernel earns the same anywhere"
+    assert fleet.backends == ["auto", "auto", "auto", first, "auto", "auto"]
+    assert (counts.judged, counts.faults) == (5, 0)
+    fleet = Fleet([first, other, first])
+    assert judged(fleet, *["right"] * 3, at_once=True)[0] == [first] * 3, "those that were under way too"
+    fleet = Fleet([])
+    assert judged(fleet, "right", backend=first)[0] == [first]
+    assert fleet.backends == [first]
+
+
 def test_a_wrong_key_ends_it_at_once():
     with served(key="secret") as (_, url):
         outcomes, oracle = asked(url, 2, OracleSettings(concurrency=1), key="wrong")

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from graded_kernels import TemplateJudge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,23 @@ def test_lessons_of_several_turns_have_real_reports_and_are_answered_in_turn(ser
     told = "\n".join(message.text for lesson in taught[AgentName.OPTIMIZER] for message in lesson.messages)
     assert any(status in told for status in ("compile_error", "incorrect", "runtime_error", "invalid_submission"))
     assert "passed" in told
+
+
+@pytest.mark.parametrize(("right_share", "most"), [(1.0, 1), (0.999999, 7)])
+def test_a_lesson_ends_where_every_kernel_of_its_problem_has_been_written(faces, right_share, most):
+    few = [face for face in faces if face.id == "prefix_sum"]
+    asked = training_tasks(few, 2, wording="brief")
+    alone = episode_settings(config(flow={"max_turns": 9}, rollout={"name": "hf", "sequence_tokens": 100_000}))
+
+    async def made():
+        return await sft.lessons(
+            asked, AgentName.GENERATOR, alone, TemplateJudge(), right_share=right_share, seed=2, count=3
+        )
+
+    for lesson in asyncio.run(asyncio.wait_for(made(), 60)):
+        answers = [message.text for message in lesson.messages if message.role == "assistant"]
+        assert len(answers) == len(set(answers)) == most
+        assert lesson.messages[-1].role == "assistant"
 
 
 def test_what_an_answer_says_is_never_learned_as_a_token_that_controls_the_chat(tokenizer):

@@ -126,9 +126,18 @@ def test_what_came_after_the_checkpoint_is_dropped_when_a_run_goes_on(tmp_path):
 
 
 def test_a_line_that_is_none_is_named(tmp_path):
-    (tmp_path / metrics.FILE).write_text('{"step": 1}\nnonsense\n{"step": 2}\n')
-    with pytest.raises(MetricsError, match="line 2"):
-        metrics.read_measures(tmp_path)
+    good = '{"step": 1, "kind": "train"}\n'
+    for bad, why in (
+        ("nonsense", "line 2"),
+        ("[]", "it has no step"),
+        ('{"step": 2}', "line 2.*its kind is None"),
+        ('{"step": 2, "kind": "train", "reward/final": "x"}', "reward/final is no number"),
+    ):
+        (tmp_path / metrics.FILE).write_text(f"{good}{bad}\n{good}")
+        with pytest.raises(MetricsError, match=why):
+            metrics.read_measures(tmp_path)
+    (tmp_path / metrics.FILE).write_bytes(good.encode() + b'{"step": 2, "k\xff\xfe\x00')
+    assert len(metrics.read_measures(tmp_path)) == 1, "a last line of other bytes was not written to its end"
     (tmp_path / "file").write_text("")
     with pytest.raises(MetricsError, match="cannot be written"):
         MetricsWriter(tmp_path / "file", config())

@@ -150,6 +150,12 @@ def test_each_turn_is_an_episode_as_verl_estimates_it(rows, seed, gamma, lam):
     assert (returns[mask == 0] == 0).all()
 
 
+def test_of_a_single_token_there_is_a_return_and_nothing_to_compare():
+    mask, reward = torch.tensor([[0, 1, 0]]), torch.tensor([[0.0, 0.7, 0.0]])
+    advantages, returns = turn_gae(reward, torch.zeros(1, 3), mask, 1.0, 0.95)
+    assert (advantages.tolist(), returns.tolist()) == ([[0.0] * 3], reward.tolist())
+
+
 def verls_own(rewards, values, mask, gamma, lam):
     function = core_algos.compute_gae_advantage_return
     # The mask of a single token cannot be whitened.

@@ -17,7 +17,7 @@ from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, read_measures
 from trainer.rl import runner
 from trainer.rl.checkpoints import Checkpoints, RunProgress
-from trainer.rl.curriculum import curriculum_of
+from trainer.rl.curriculum import Curriculum, curriculum_of
 
 SETTINGS = ("algorithm.steps=4", "checkpointing.evaluate_every_episodes=1", "logging.tensorboard=false")
 
@@ -104,6 +104,35 @@ def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     goes_on = RunProgress(curriculum)
     goes_on.restore(checkpoints.newest())
     assert goes_on.models == {"generator": "generator-1"}
+
+
+def test_a_run_goes_on_with_tasks_of_other_tiers_than_its_curriculum_s(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.begin(1)
+    checkpoints.finish(1, RunProgress(Curriculum()).state(), keep=1)
+    goes_on = RunProgress(Curriculum())
+    hard = (replace(TASK, tier=2),)
+    goes_on.restore(checkpoints.newest(), hard)
+    assert goes_on.curriculum.sample(hard, 2, 0) == hard * 2
+    goes_on.restore(checkpoints.newest(), (*hard, replace(TASK, tier=0)))
+    assert goes_on.curriculum.level == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"episodes": None}, {"episodes": "many"}, {"curriculum": None}, {"models": ["generator-1"]}]
+)
+def test_a_checkpoint_whose_state_has_another_layout_is_named(tmp_path, change):
+    progress = RunProgress(curriculum_of(load_config("cpu-demo").curriculum))
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.begin(1)
+    checkpoints.finish(1, progress.state() | change, keep=1)
+    with pytest.raises(CheckpointError, match=r"step-000001 cannot be read|curriculum cannot be gone on with"):
+        progress.restore(checkpoints.newest())
+    checkpoints.finish(1, {}, keep=1)
+    with pytest.raises(CheckpointError, match="KeyError 'episodes'") as caught:
+        progress.restore(checkpoints.newest())
+    assert "Remove this folder" in caught.value.remedy
+    assert progress.step == 0
 
 
 class Played(Rehearsal):

@@ -9,9 +9,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from graded_kernels import TemplateJudge
+from graded_kernels import TemplateJudge, verdict_of
 from scripted import kernel, played
 
+from common.contract import Status
 from common.file_replacement import ASIDE
 from trainer.config.reading import load_config
 from trainer.conversation.extraction import wrapped
@@ -107,6 +108,28 @@ def test_an_agent_alone_is_tuned_for_first_kernels_and_for_better_ones_and_measu
     assert [set(one) for one in kept["measured"]["generator"]] == [{"phase", "known", "new"}] * 2
     assert all(one[kind]["improved_rate"] == 0 for one in kept["measured"]["generator"] for kind in ("known", "new"))
     assert any("improved 0% (goal 70%)" in line for line in told)
+
+
+def test_kernels_of_runs_that_are_named_no_more_are_not_learned(judge, tmp_path, monkeypatch):
+    theirs = wrapped(kernel("relu_of_theirs"))
+    judge.otherwise[kernel("relu_of_theirs")] = verdict_of(Status.PASSED, 9.0)
+    talk = played([theirs], task=Task("relu-1", "relu", 0, "Write relu.", held_out=False), oracle=judge)
+    write_transcripts(
+        tmp_path / "run" / "transcripts" / "train-000001.jsonl", [transcript(talk, CreditSettings(), 1)]
+    )
+    taught = []
+    monkeypatch.setattr(
+        phases,
+        "fine_tune",
+        lambda start, into, lessons, *more, **named: taught.append(lessons) or SimpleNamespace(folder=start),
+    )
+    monkeypatch.setattr(phases._Tuning, "_measured", lambda *of: None)
+    few = ("agents.optimizer=null", "flow.max_turns=1", "sft.examples=100")
+    for more, there in (((f"sft.rollouts=[{tmp_path / 'run'}]",), True), ((), False)):
+        tuned(tmp_path / "tuning", *few, *more)
+        answers = [lesson.messages[-1].text for lesson in taught.pop()]
+        assert answers
+        assert any("relu_of_theirs" in answer for answer in answers) is there
 
 
 @pytest.mark.parametrize(("deterministic", "together"), [("true", 1), ("false", SamplingSettings.batch_size)])
