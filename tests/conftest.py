@@ -224,16 +224,20 @@ REST = (
     "tests/trainer/rl/test_algorithms.py",
     "tests/trainer/rl/test_runner.py",
 )
-# The longest come first, and in this order, all in one process of a run: at the end nothing would be left to run
-# beside them. Those of which one step takes minutes, then those that mostly wait.
+# The longest come first, each list in its order by a process of its own: at the end nothing would be left to run
+# beside them. The first list takes whole processors, so no two of it run at once; the second mostly waits.
 FIRST = (
-    "tests/trainer/rl/test_algorithms.py",
-    "tests/trainer/rl/test_runner.py",
-    "tests/e2e/test_installed.py",
-    "tests/e2e/test_compose.py",
-    "tests/trainer/data/test_corpus.py",
-    "tests/evaluator/service/test_server.py",
-    "tests/soak/",
+    (
+        "tests/trainer/rl/test_algorithms.py",
+        "tests/trainer/rl/test_runner.py",
+        "tests/trainer/data/test_corpus.py",
+    ),
+    (
+        "tests/e2e/test_installed.py",
+        "tests/e2e/test_compose.py",
+        "tests/evaluator/service/test_server.py",
+        "tests/soak/",
+    ),
 )
 
 
@@ -360,6 +364,24 @@ def tiers(items: list[pytest.Item]) -> dict[str, str]:
     return found
 
 
+def shared_out(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
+    """The tests in an order of which each process begins with its list of `FIRST`.
+
+    xdist's `worksteal` gives each of them one stretch of all tests to begin with, the same length for each.
+    """
+    lists = [[item for file in files for item in items if item.nodeid.startswith(file)] for files in FIRST]
+    first = set(itertools.chain.from_iterable(lists))
+    others = [item for item in items if item not in first]
+    shared: list[pytest.Item] = []
+    for left in range(processes, 0, -1):
+        own = [lists.pop(0) for _ in range(len(lists) if left == 1 else min(len(lists), 1))]
+        waiting = [*itertools.chain.from_iterable(own), *others]
+        length = (len(items) - len(shared)) // left
+        shared += waiting[:length]
+        others = waiting[length:]
+    return shared
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Look for no garbage while tests are collected, nor ever in what is there then: of 17,000 tests and the modules
@@ -392,9 +414,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
-    items.sort(
-        key=lambda item: next((at for at, file in enumerate(FIRST) if item.nodeid.startswith(file)), len(FIRST))
-    )
+    items[:] = shared_out(items, getattr(config, "workerinput", {"workercount": 1})["workercount"])
     # Skipped and not left out: processes that collect at different times must all collect the same.
     passed = passed_before(config.getoption("--outcomes"))
     for item in items:

@@ -4,10 +4,12 @@ import importlib.util
 import itertools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdist.scheduler import WorkStealingScheduling
 
 ROOT = Path(__file__).parents[1]
 _SPEC = importlib.util.spec_from_file_location("tiers_of_tests", ROOT / "tests/conftest.py")
@@ -70,6 +72,39 @@ def test_what_takes_long_is_in_a_later_tier_and_samples_are_of_the_others(monkey
     assert RULES.tiers(alone)[alone[1].nodeid] == "rest"
 
 
+class Process:
+    """All that xdist asks of one that runs tests: it takes what it is given."""
+
+    shutting_down, gateway = False, SimpleNamespace(id="gw")
+
+    def __init__(self):
+        self.given = []
+
+    def send_runtest_some(self, places):
+        self.given += places
+
+
+@given(count=st.integers(4, 60), processes=st.integers(1, 5), longest=st.integers(0, 3))
+def test_each_list_of_long_tests_is_begun_by_a_process_of_its_own(count, processes, longest):
+    lists = [[f"{file}::test_{n}" for file in files for n in range(longest)] for files in RULES.FIRST]
+    first = list(itertools.chain.from_iterable(lists))
+    others = [f"tests/evaluator/test_x.py::test_{n}" for n in range(count * processes)]
+    wanted = RULES.shared_out([Item(name) for name in sorted(others + first)], processes)
+    names = [item.nodeid for item in wanted]
+    assert sorted(names) == sorted(others + first)
+    scheduling = WorkStealingScheduling(SimpleNamespace(getvalue=lambda _: ["popen"] * processes))
+    running = [Process() for _ in range(processes)]
+    for process in running:
+        scheduling.add_node(process)
+        scheduling.add_node_collection(process, names)
+    scheduling.schedule()
+    begun = [[names[place] for place in process.given] for process in running]
+    together = [first] if processes == 1 else lists
+    for own, taken in zip(together, begun, strict=False):
+        # What is more than a stretch of all tests is what the next ones begin with, behind their own.
+        assert taken[: len(own)] == own[: len(taken)]
+
+
 def test_durations_are_those_of_tests_that_are_there():
     """An entry of a test that was renamed would let the new one into the first tier."""
     for nodeid in RULES.DURATIONS_S:
@@ -105,7 +140,8 @@ def test_one_honest_kernel_of_each_problem_comes_first():
 
 @pytest.mark.parametrize("name", ["LONG", "QUICK", "REST", "RUN_IN_FULL", "FIRST", "ELSEWHERE", "LONGER_FORMS"])
 def test_what_a_list_names_is_there(name):
-    for entry in getattr(RULES, name):
+    named = getattr(RULES, name)
+    for entry in itertools.chain.from_iterable(named) if name == "FIRST" else named:
         path, _, test = entry.partition("[")[0].partition("::")
         assert (ROOT / path).exists(), entry
         if test:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from serving import Serving
+from verl_process import VerlProcess
 
 from evaluator.problems.catalogue import problems
 
@@ -31,6 +32,14 @@ def service(tmp_path_factory, toolbox):
     serving.start()
     yield serving
     serving.stop()
+
+
+@pytest.fixture(scope="session")
+def verl(tmp_path_factory):
+    """A process for real runs of verl, which starts with the first of them."""
+    process = VerlProcess(tmp_path_factory.mktemp("verl"))
+    yield process
+    process.end()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, TaskType, get_peft_model
 from transformers import BitsAndBytesConfig
 
 from trainer.config.supervised import LoraSection
@@ -23,6 +22,9 @@ def with_adapters(model: Any, section: LoraSection, *, seed: int) -> Any:
     """The model with new adapters on every linear layer but the head; only they are trained. They add nothing at
     first. The same seed draws the same ones.
     """
+    # peft imports PyTorch's compiler, which takes a second; most of what imports this module tunes no adapter.
+    from peft import LoraConfig, TaskType, get_peft_model
+
     # peft's types know whole numbers for alpha only; it is divided by the rank.
     asked: dict[str, Any] = {"r": section.rank, "lora_alpha": section.alpha, "lora_dropout": section.dropout}
     with torch.random.fork_rng(devices=[]):
@@ -74,6 +76,8 @@ def load_quantised(folder: Path, device: str) -> tuple[Any, Any]:
 
 def load_adapters(model: Any, folder: Path, *, trained: bool = False) -> Any:
     """The model with the adapters of a folder, in float32. Raises ConfigurationError where there are none for it."""
+    from peft import PeftModel
+
     try:
         return PeftModel.from_pretrained(model, str(folder), is_trainable=trained, local_files_only=True)
     except (OSError, ValueError, RuntimeError) as error:

@@ -11,7 +11,6 @@ from common.contract import Phase, RewardName, Settings, Status, Submission, Ver
 from common.source_lines import lines_of
 from evaluator.backends.sim.backend import Simulator
 from evaluator.backends.sim.session import SimulatorSession
-from evaluator.disk_cache import Cache
 from evaluator.errors import UsageError
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
@@ -213,6 +212,17 @@ def broken(tmp_path: Path) -> Toolbox:
     return Toolbox(MachineSettings(tmp_path / "data"))
 
 
+def with_the_suites_cache(tmp_path: Path) -> Toolbox:
+    """With a sandbox of its own; nothing of the simulator is compiled anew."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "cache").symlink_to(Path(__file__).parents[3] / ".assay" / "tests" / "cache")
+    return broken(tmp_path)
+
+
+def never_compiled(tmp_path: Path) -> str:
+    return f"// {tmp_path}\n" + RIGHT.replace("0.0f;", f"0.0f * {abs(hash(str(tmp_path))) % 9973 + 1}.0f;")
+
+
 def assert_ours(verdict: Verdict, phase: Phase) -> None:
     assert (verdict.status, verdict.phase) == (Status.INTERNAL_ERROR, phase), verdict.message
     assert verdict.reward is None
@@ -226,14 +236,14 @@ def test_a_data_folder_that_cannot_be_made_is_ours(tmp_path):
 
 
 def test_a_work_folder_that_vanishes_is_made_again_and_where_it_cannot_be_it_is_ours(tmp_path):
-    toolbox = broken(tmp_path)
+    toolbox, source = with_the_suites_cache(tmp_path), never_compiled(tmp_path)
     work = tmp_path / "data" / "work"
     assert toolbox.sandbox.name
     work.rename(tmp_path / "elsewhere")
     work.touch()
-    assert_ours(graded(toolbox, RIGHT), Phase.COMPILE)
+    assert_ours(graded(toolbox, source), Phase.COMPILE)
     work.unlink()
-    assert graded(toolbox, RIGHT).status is Status.PASSED
+    assert graded(toolbox, source).status is Status.PASSED
 
 
 def test_a_host_compiler_that_does_not_work_is_ours(tmp_path, toolbox):
@@ -252,12 +262,10 @@ def test_an_nvcc_that_does_not_work_is_ours(tmp_path, toolbox):
 
 
 def test_one_toolbox_serves_after_a_failure(tmp_path):
-    toolbox = broken(tmp_path)
-    toolbox.cache = Cache(Path(__file__).parents[3] / ".assay" / "tests" / "cache", 4 << 30)
+    toolbox, fresh = with_the_suites_cache(tmp_path), never_compiled(tmp_path)
     toolbox.sandbox = ProcessSandbox(tmp_path / "data" / "work")
     (tmp_path / "data" / "work").rename(tmp_path / "elsewhere")
     (tmp_path / "data" / "work").touch()
-    fresh = f"// {tmp_path}\n" + RIGHT.replace("0.0f;", f"0.0f * {abs(hash(str(tmp_path))) % 9973 + 1}.0f;")
     assert graded(toolbox, fresh).status is Status.INTERNAL_ERROR
     (tmp_path / "data" / "work").unlink()
     (tmp_path / "elsewhere").rename(tmp_path / "data" / "work")

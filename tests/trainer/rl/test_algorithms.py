@@ -1,7 +1,7 @@
 """A step of GRPO and, going on from it, one of DAPO: whole runs of verl on the CPU against a real service, from a
 model that was tuned: some of its kernels are right, and some are wrong. test_runner.py has PPO, with its critic.
 
-Half of what a start of verl costs is its process and Ray, which the two runs share.
+Half of what a start of verl costs is its process and Ray, which the two runs share, and those of test_runner.py.
 """
 
 from statistics import fmean
@@ -44,11 +44,11 @@ def tuned(tmp_path_factory, faces):
 
 
 @pytest.fixture(scope="module")
-def learned(tuned, tmp_path_factory, service):
+def learned(tuned, tmp_path_factory, service, verl):
     """A run's folder and the summaries of its two starts, of which the second has another algorithm."""
     folder = tmp_path_factory.mktemp("algorithms") / "run"
     starts = [(step, *SETTINGS, f"algorithm.name={name}") for step, name in enumerate(ALGORITHMS, start=1)]
-    return folder, started(tuned, service.url, folder, *starts)
+    return folder, started(verl, tuned, service.url, folder, *starts)
 
 
 def test_both_runs_end_and_the_second_goes_on_from_the_first(learned):

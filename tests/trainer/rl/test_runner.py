@@ -1,14 +1,8 @@
 """A real run of verl on the CPU: two agents, two turns, PPO with a critic, against a real service; and on from there.
 
 Each start of verl takes a minute of two free cores, so what is to be seen of a run is looked at after two of them,
-which share the process and Ray: half of what a start costs.
+which share the process and Ray with those of test_algorithms.py: half of what a start costs.
 """
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +13,6 @@ from trainer.rl.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.timeout(900)
 
-ROOT = Path(__file__).parents[3]
 ROLES = ("generator", "optimizer")
 SETTINGS = (
     "agents.optimizer={}",
@@ -48,46 +41,14 @@ SETTINGS = (
     "checkpointing.keep=2",
     "logging.tensorboard=false",
 )
-RUN = """
-import json, sys
-from dataclasses import asdict
-from pathlib import Path
-from trainer.config.reading import load_config
-from trainer.reporting.metrics import read_measures
-from trainer.rl import ray_session, runner
-from trainer.rl.settings import worker_environment
-asked = json.loads(sys.argv[1])
-configs = [load_config("cpu-demo", settings) for settings in asked["configs"]]
-agents = dict.fromkeys(("generator", "optimizer"), asked["model"])
-with ray_session.started(configs[0], worker_environment(configs[0])):
-    for config in configs:
-        summary = asdict(runner.run(config, agents=agents))
-        summary["measures"] = read_measures(Path(config.run_folder))
-        print("SUMMARY" + json.dumps(summary, default=str))
-"""
 
 
-def started(model, url, folder, *starts):
-    """Summaries of runs in one folder, one after another in one process, each with the `measures` that the folder
-    held when it ended. A start is its last step and settings.
+def started(verl, model, url, folder, *starts):
+    """Summaries of runs in one folder, each with the `measures` that the folder held when it ended. A start is its
+    last step and settings.
     """
     where = (f"evaluator.url={url}", f"checkpointing.folder={folder}")
-    configs = [[*SETTINGS, *where, f"algorithm.steps={steps}", *more] for steps, *more in starts]
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    # A session of its own, with all of Ray in it: a kernel that shares the cores out by sessions gives it a share,
-    # where otherwise everything that the tests start would have one together.
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps({"configs": configs, "model": str(model)})],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-        start_new_session=True,
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
-    lines = [line for line in done.stdout.splitlines() if line.startswith("SUMMARY")]
-    return [json.loads(line.removeprefix("SUMMARY")) for line in lines]
+    return verl.summaries(model, [[*SETTINGS, *where, f"algorithm.steps={steps}", *more] for steps, *more in starts])
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +60,7 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def training(model, tmp_path_factory, service):
+def training(model, tmp_path_factory, service, verl):
     """The folder of a run of two steps, which began with the model, and of a third with other settings; and the
     summaries of both starts.
     """
@@ -108,7 +69,9 @@ def training(model, tmp_path_factory, service):
     tester = f"agents.tester.model_name={model}"
     # The remedies for want of memory are for runs that have begun; so is a smaller learning rate.
     changed = ("algorithm.learning_rate=3e-4", "model.offload=true", "model.gradient_checkpointing=true")
-    return folder, started(model, service.url, folder, (2, tester), (3, *changed))
+    summaries = started(verl, model, service.url, folder, (2, tester), (3, *changed))
+    verl.end()  # Ray and its processes: no other file has runs, but test_algorithms.py, which comes before this one
+    return folder, summaries
 
 
 def weights(folder):

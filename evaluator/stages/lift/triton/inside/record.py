@@ -50,6 +50,8 @@ def main() -> None:
     """Carry out all calls of the request, one after another."""
     request = json.loads(Path("request.json").read_bytes())
     os.environ["TRITON_CACHE_DIR"] = os.path.abspath("cache")
+    # Triton imports PyTorch where it is installed, for the type of its tensors: two seconds, and none comes here.
+    sys.modules["torch"] = None  # type: ignore[assignment]
     spare_the_key()  # imports Triton, once for all children
     stop_at_ptx()
     from evaluator.stages.lift.triton.inside.warm_up import compile_one

@@ -87,6 +87,12 @@ def test_a_kernel_may_name_pytorch_in_its_annotations(toolbox):
     assert isinstance(built(f"import torch\n{annotated}", toolbox), PlannedProgram)
 
 
+def test_pytorch_is_not_imported_where_triton_is_recorded(toolbox):
+    """It would take two seconds of each recording, and a verdict would depend on whether it is installed."""
+    looks = f'import sys  # {os.urandom(8).hex()}\n\nassert "torch._C" not in sys.modules\n'
+    assert isinstance(built(f"{looks}{ADD}", toolbox), PlannedProgram)
+
+
 def test_of_configurations_the_first_that_fits_is_taken_and_none_is_recorded_twice(toolbox):
     source = (FILES / "matmul_f16_tensor_cores.py").read_text()
     configurations = (
