@@ -295,7 +295,8 @@ class RolloutSection(Section):
     evaluation_temperature: Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling in evaluations; 0 takes the most probable token."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Share of the probability that tokens are drawn from; below 1 the recorded log-probs are not the policy's."""
+    """Share of the probability that tokens are drawn from, in evaluations too; below 1 the recorded log-probs are not
+    the policy's."""
     prompt_tokens: int = Field(default=1536, ge=16, le=bounds.MOST_TOKENS)
     """Longest first prompt [C: 2,048]; with one answer it makes the 2,048 tokens of the requirements [R11]."""
     turn_tokens: int = Field(default=512, ge=1, le=bounds.MOST_TOKENS)

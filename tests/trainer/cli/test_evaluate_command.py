@@ -280,3 +280,24 @@ def test_a_kernelbench_folder_is_asked_and_graded(tmp_path, service):
     (problem,) = {one.problem for one in report.systems[0].problems}
     assert problem.startswith("kernelbench_1_relu_")
     assert json.loads((out / "plan.json").read_text())["settings"]["wording"] == "full"
+
+
+def test_tokens_are_drawn_from_the_share_that_the_configuration_names(tmp_path, service):
+    model = tiny(tmp_path / "tiny")
+
+    def command(out, top_p):
+        return (
+            *("--config", "cpu-demo", "--system", f"tiny={model}", "--out", out, "--tasks", 1, "--samples", 3),
+            *("--set", "wordings", "--evaluator", service.url, *SETTINGS, "flow.max_turns=1"),
+            *("rollout.evaluation_temperature=1", "rollout.turn_tokens=8", f"rollout.top_p={top_p}"),
+        )
+
+    for top_p, different in (("1e-9", 1), ("1", 3)):
+        out = tmp_path / f"out-{top_p}"
+        done = asked(*command(out, top_p))
+        assert done.exit_code == 3, done.output
+        lines = [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
+        answers = [one["conversation"]["turns"][0]["response"]["token_ids"] for one in lines]
+        assert len({json.dumps(one) for one in answers}) == different
+    again = asked(*command(tmp_path / "out-1", "0.5"))
+    assert (again.exit_code, "temperature was 1 and is 1, top_p 0.5" in again.output) == (2, True), again.output
