@@ -119,7 +119,9 @@ def evaluate_into(name: str | None, options: EvaluationOptions, out: Path, overr
         for words in said:
             click.echo(f"assay-train: {words}", err=True)
         click.echo(
-            f"  Raise rollout.turn_tokens where answers are cut; look at one with `assay-train transcripts {out}`.",
+            "  Raise rollout.turn_tokens where answers are cut; where prompts do not fit, take a model with a longer "
+            "context, or tasks.wording=brief with another --out. Look at conversations with "
+            f"`assay-train transcripts {out}`.",
             err=True,
         )
         sys.exit(SILENT)

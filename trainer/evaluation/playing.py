@@ -89,4 +89,5 @@ async def play_system(
         batch_size=plan.batch_size,
     )
     with loaded as policies:
-        await play_many(asked, policies, oracle, own, concurrency=plan.concurrency, done=keep)
+        # A task that does not fit into the context of one system's model is still one for the others.
+        await play_many(asked, policies, oracle, own, concurrency=plan.concurrency, must_fit=False, done=keep)
