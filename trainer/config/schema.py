@@ -253,7 +253,8 @@ class EvaluatorSection(Section):
     concurrency: int = Field(default=64, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Evaluations that are under way at one time."""
     patience_s: float = Field(default=600.0, ge=0.1, le=bounds.MOST_PATIENCE_S)
-    """How long one evaluation goes without a useful answer before it is given up."""
+    """How long one evaluation goes without a useful answer before it is given up, and how long all wait for an
+    evaluator that says it is not ready, as without any worker."""
     start_patience_s: float = Field(default=300.0, ge=0, le=bounds.MOST_PATIENCE_S)
     """How long a run waits at its start for an evaluator that does not answer."""
     fault_share: float = Field(default=0.1, ge=0, le=1)
