@@ -1,4 +1,7 @@
-"""Files replaced in one step: who reads one finds what was there before or all that is new, whatever dies then."""
+"""Files replaced in one step: who reads one finds what was there before or all that is new, whatever dies then.
+
+What is appended to one is there as a whole or not at all, so long as the process lives.
+"""
 
 import contextlib
 import os
@@ -44,4 +47,20 @@ def replace_file_with(
     except BaseException:
         with contextlib.suppress(OSError):
             new.unlink()
+        raise
+
+
+def append_to_file(path: Path, content: bytes) -> None:
+    """Append `content`: all of it, or nothing where that fails, as on a disk that is full. Raises OSError.
+
+    For one writer at a time. Of a process that is killed meanwhile a part may stay.
+    """
+    before = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab") as file:
+            file.write(content)
+    except BaseException:
+        # Only once it is closed: what is still in its buffer would be written then.
+        with contextlib.suppress(OSError):
+            os.truncate(path, before)
         raise

@@ -211,13 +211,14 @@ class AsyncClient:
 
         return await self._service.retry(attempt)
 
-    async def why_not_ready(self) -> str | None:
+    async def why_not_ready(self, *, own_word: bool = False) -> str | None:
         """Why an evaluation that was sent now would have to wait, as far as one look tells; None where it need not.
 
-        Raises RequestRefusedError where there is something else than a service at this address.
+        `own_word`: by the service's own word alone, as that it has no worker, not because it is out of reach. Raises
+        RequestRefusedError where there is something else than a service at this address.
         """
-        answer = await self._service.ask("GET", "/readyz", {})
-        return answer.said if isinstance(answer, TransientFailure) else None
+        trouble = await self._service.ask("GET", "/readyz", {})
+        return None if isinstance(trouble, bytes) else trouble.unready if own_word else trouble.said
 
     async def drop(self, evaluation_id: str) -> None:
         """Cancel this evaluation: what is running is stopped. Raises NoVerdictError."""

@@ -66,6 +66,8 @@ class TransientFailure:
     retry_after_s: float | None = None
     remedy: str | None = None
     """What the service says to do."""
+    unready: str | None = None
+    """Why the service itself says that it is not ready; None of any other answer, such as a proxy's."""
 
     @property
     def busy(self) -> bool:
@@ -164,10 +166,12 @@ class Connection:
             return TransientFailure(f"the connection failed ({str(error) or type(error).__name__})")
         if response.is_success:
             return bytes(answer)
-        said, remedy = _complaint(bytes(answer), response)
+        problem = _problem(bytes(answer))
+        said, remedy = _complaint(problem, response)
         if response.status_code in _AGAIN:
             retry_after_s = _seconds(response.headers.get("retry-after"))
-            return TransientFailure(f"it answered {said}", response.status_code, retry_after_s, remedy)
+            unready = str(problem.get("reason"))[:1000] if problem.get("ready") is False else None
+            return TransientFailure(f"it answered {said}", response.status_code, retry_after_s, remedy, unready)
         if response.status_code == 401:
             remedy = "Set ASSAY_KEY to a key that is valid there."
         raise RequestRefusedError(f"The service at {self.url} answered {said}.", remedy, response.status_code)
@@ -208,16 +212,19 @@ def checked(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def _complaint(body: bytes, response: httpx.Response) -> tuple[str, str | None]:
-    """What an answer of problem+json says, and its remedy."""
-    said = f"{response.status_code} {response.reason_phrase}".strip()
+def _problem(body: bytes) -> dict[str, Any]:
+    """The members of an answer of problem+json, or of one that says why the service is not ready; none of another."""
     try:
         problem = json.loads(body)
     except (ValueError, RecursionError):
-        problem = None
-    if not isinstance(problem, dict):
-        return said, None
-    parts = [str(problem[name])[:1000].rstrip(".") for name in ("title", "detail") if problem.get(name)]
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _complaint(problem: dict[str, Any], response: httpx.Response) -> tuple[str, str | None]:
+    """What such an answer says, and its remedy."""
+    said = f"{response.status_code} {response.reason_phrase}".strip()
+    parts = [str(problem[name])[:1000].rstrip(".") for name in ("title", "detail", "reason") if problem.get(name)]
     remedy = problem.get("remedy")
     return ": ".join([said, *(part for part in parts if part not in said)]), str(remedy)[:1000] if remedy else None
 

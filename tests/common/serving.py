@@ -27,9 +27,9 @@ class Serving:
         own = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
         return [ASSAY, *map(str, arguments)], {"env": {**own, "ASSAY_DATA_DIR": str(self.data)}, "text": True, **more}
 
-    def start(self):
+    def start(self, *, workers=1):
         """The port on which it listens."""
-        command, options = self.assay("serve", "--port", 0, "--workers", 1, stdout=subprocess.PIPE)
+        command, options = self.assay("serve", "--port", 0, "--workers", workers, stdout=subprocess.PIPE)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stderr=log, **options)
         said = next((found for line in self.process.stdout if (found := re.search(r"http://\S+:(\d+)", line))), None)

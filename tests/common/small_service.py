@@ -40,6 +40,8 @@ class SmallService:
     """How many evaluations may be under way before it says 429."""
     key: str | None = None
     down: bool = False
+    unready: str | None = None
+    """Why it says that it is not ready."""
     fault_sources: frozenset[str] = frozenset()
     """Sources whose grading fails inside the evaluator."""
     forgets: int = 0
@@ -81,6 +83,8 @@ class SmallService:
             return 401, {}, json.dumps(problem).encode()
         if self.down:
             return 503, {}, b"<h1>Out of order</h1>"
+        if path == "/readyz" and self.unready:
+            return 503, {}, json.dumps({"ready": False, "reason": self.unready}).encode()
         now = asyncio.get_running_loop().time()
         if method == "POST":
             submission = Submission.model_validate_json(content)

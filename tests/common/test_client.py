@@ -230,6 +230,20 @@ def test_a_service_that_is_never_up_for_as_long_as_a_wait_is_waited_for_in_short
     assert len(service.submissions) == 1
 
 
+def test_what_a_service_says_that_it_lacks_is_told_from_being_out_of_reach():
+    async def looks(url):
+        async with AsyncClient(url) as client:
+            return await client.why_not_ready(), await client.why_not_ready(own_word=True)
+
+    said, own = asyncio.run(looks("http://127.0.0.1:9"))
+    assert ("connection failed" in said, own) == (True, None)
+    with away(SmallService(down=True)) as client:
+        assert asyncio.run(looks(client.url)) == ("it answered 503 Service Unavailable", None)
+    with away(SmallService(unready="No worker is alive.")) as client:
+        said, own = asyncio.run(looks(client.url))
+    assert (said, own) == ("it answered 503 Service Unavailable: No worker is alive", "No worker is alive.")
+
+
 def test_a_refusal_is_final_and_tells_what_to_do():
     service = SmallService(key="assay_right")
     with away(service, key="assay_wrong") as client:

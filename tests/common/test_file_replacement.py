@@ -3,8 +3,9 @@ import stat
 import threading
 
 import pytest
+from full_disk import no_file_beyond
 
-from common.file_replacement import replace_file, replace_file_with
+from common.file_replacement import append_to_file, replace_file, replace_file_with
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -52,3 +53,20 @@ def test_readers_never_see_a_part(tmp_path):
     thread.join()
     assert seen <= {(0, 0), (50_000, 1)}
     assert os.listdir(tmp_path) == ["file"]
+
+
+# Within the buffer of a file, and beyond it.
+@pytest.mark.parametrize("length", [100, 100_000])
+def test_what_does_not_fit_on_the_disk_is_appended_not_at_all(tmp_path, length):
+    file, line = tmp_path / "file", b"x" * length + b"\n"
+    with no_file_beyond(length // 2), pytest.raises(OSError, match="too large"):
+        append_to_file(file, line)
+    assert file.read_bytes() == b""
+    append_to_file(file, line)
+    with no_file_beyond(length * 3 // 2), pytest.raises(OSError, match="too large"):
+        append_to_file(file, line)
+    assert file.read_bytes() == line
+    append_to_file(file, b"the next\n")
+    assert file.read_bytes() == line + b"the next\n"
+    with pytest.raises(FileNotFoundError):
+        append_to_file(tmp_path / "no folder" / "file", b"")

@@ -7,7 +7,7 @@ from pathlib import Path
 import sample_verdicts as samples
 from scripted import KINDS, Script, kernel
 
-from trainer.conversation.conversation import AgentName, Flow
+from trainer.conversation.conversation import AgentName, Conversation, EndReason, Flow
 from trainer.conversation.episode import EpisodeSettings, Judged, play
 from trainer.conversation.extraction import wrapped
 from trainer.data.tasks import Task
@@ -74,6 +74,12 @@ def answered(asked, *kernels, sample=0, system="one", settings=SETTINGS):
 
 def failed(asked, sample=0, system="one"):
     return Answer(system, asked.id, sample, None, "the evaluator was down")
+
+
+def unasked(asked, sample=0, system="one"):
+    """A task whose prompt does not fit into the model's context."""
+    talk = Conversation(f"{asked.id}-7", asked, SETTINGS.flow, 7).stop(EndReason.NO_ROOM)
+    return Answer(system, asked.id, sample, talk)
 
 
 def system_named(name, *, models=1):

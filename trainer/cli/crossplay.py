@@ -65,7 +65,7 @@ def pair_checkpoints(folder: Path, count: int, seed: int, overrides: tuple[str, 
 async def _played(
     config: TrainingConfig, found: tuple[Checkpoint, ...], tasks: tuple[Task, ...], seed: int
 ) -> tuple[Pairing, ...]:
-    sampling = SamplingSettings(config.rollout.evaluation_temperature)
+    sampling = SamplingSettings(config.rollout.evaluation_temperature, top_p=config.rollout.top_p)
     generators = {str(one.step): LocalPolicy(one.model("generator"), sampling) for one in found}
     optimizers = {str(one.step): LocalPolicy(one.model("optimizer"), sampling) for one in found}
     section, settings = config.evaluator, episode.episode_settings(config)

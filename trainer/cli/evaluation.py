@@ -104,6 +104,7 @@ def evaluate_into(name: str | None, options: EvaluationOptions, out: Path, overr
             seed=options.seed,
             samples=options.samples,
             temperature=temperature,
+            top_p=config.rollout.top_p,
             device=ready.resources.device,
             concurrency=ready.evaluator.concurrency,
             batch_size=1 if ready.deterministic else 64,
@@ -118,7 +119,9 @@ def evaluate_into(name: str | None, options: EvaluationOptions, out: Path, overr
         for words in said:
             click.echo(f"assay-train: {words}", err=True)
         click.echo(
-            f"  Raise rollout.turn_tokens where answers are cut; look at one with `assay-train transcripts {out}`.",
+            "  Raise rollout.turn_tokens where answers are cut; where prompts do not fit, take a model with a longer "
+            "context, or tasks.wording=brief with another --out. Look at conversations with "
+            f"`assay-train transcripts {out}`.",
             err=True,
         )
         sys.exit(SILENT)
@@ -219,10 +222,16 @@ def _told(config: TrainingConfig, settings: EpisodeSettings, plan: PlayPlan, ver
         "wording": settings.wording,
         "tokens": f"{settings.turn_tokens} an answer, {settings.update_tokens} an update, "
         f"{settings.tester.report_tokens} a report",
-        "temperature": f"{plan.temperature:g}",
+        "temperature": _sampling_told(plan),
         "device": plan.device,
         "seed": str(plan.seed),
     }
+
+
+def _sampling_told(plan: PlayPlan) -> str:
+    """The share of the probability where tokens are drawn from less than all of it."""
+    drawn_from_less = plan.temperature > 0 and plan.top_p < 1
+    return f"{plan.temperature:g}" + (f", top_p {plan.top_p:g}" if drawn_from_less else "")
 
 
 def _reward_told(reward: RewardSettings) -> str:

@@ -253,7 +253,8 @@ class EvaluatorSection(Section):
     concurrency: int = Field(default=64, ge=1, le=bounds.MOST_IN_A_BATCH)
     """Evaluations that are under way at one time."""
     patience_s: float = Field(default=600.0, ge=0.1, le=bounds.MOST_PATIENCE_S)
-    """How long one evaluation goes without a useful answer before it is given up."""
+    """How long one evaluation goes without a useful answer before it is given up, and how long all wait for an
+    evaluator that says it is not ready, as without any worker."""
     start_patience_s: float = Field(default=300.0, ge=0, le=bounds.MOST_PATIENCE_S)
     """How long a run waits at its start for an evaluator that does not answer."""
     fault_share: float = Field(default=0.1, ge=0, le=1)
@@ -295,7 +296,8 @@ class RolloutSection(Section):
     evaluation_temperature: Temperature = Field(default=0.0, ge=0, le=bounds.MOST_TEMPERATURE)
     """Of sampling in evaluations; 0 takes the most probable token."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Share of the probability that tokens are drawn from; below 1 the recorded log-probs are not the policy's."""
+    """Share of the probability that tokens are drawn from, in evaluations too; below 1 the recorded log-probs are not
+    the policy's."""
     prompt_tokens: int = Field(default=1536, ge=16, le=bounds.MOST_TOKENS)
     """Longest first prompt [C: 2,048]; with one answer it makes the 2,048 tokens of the requirements [R11]."""
     turn_tokens: int = Field(default=512, ge=1, le=bounds.MOST_TOKENS)

@@ -50,7 +50,7 @@ class EndReason(StrEnum):
     REPEATED = "repeated"
     """The last kernel is one that was there before, up to comments and white space."""
     NO_ROOM = "no_room"
-    """The next turn does not fit into the model's context."""
+    """The next turn does not fit into the model's context, and where there is none yet, not even the first prompt."""
 
 
 @dataclass(frozen=True)

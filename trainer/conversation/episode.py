@@ -150,16 +150,18 @@ async def play(
     seed: int,
     *,
     conversation_id: str | None = None,
+    must_fit: bool = True,
     clock: Callable[[], float] = time.time,
 ) -> Conversation:
-    """Play one conversation to its end. `policies`: for every agent that the flow lets write.
+    """Play one conversation to its end. `policies`: for every agent that the flow lets write. `must_fit`: that the
+    first prompt leaves room for an answer; else the conversation ends before its first turn where it does not.
 
     The Tester follows rules; a policy for it, where there is one, is shown each kernel that was judged and the report
     by the rules, and what it answers is added to the report's first line. Verdict and reward are the evaluator's in
     any case.
 
     Raises OracleError where an evaluation failed on our side: then there is no conversation to learn from. Raises
-    PolicyError, and ConfigurationError where a policy is missing or the first prompt leaves no room for an answer.
+    PolicyError, and ConfigurationError where a policy is missing or what must fit does not.
     """
     conversation = Conversation(conversation_id or f"{task.id}-{seed}", task, settings.flow, seed)
     while (agent := conversation.next_agent) is not None:
@@ -175,7 +177,7 @@ async def play(
             try:
                 turn = await _write(conversation, agent, policies[agent], settings, clock)
             except ContextFullError as full:
-                if not conversation.turns:
+                if must_fit and not conversation.turns:
                     raise ConfigurationError(
                         f"The prompt of task {task.id} leaves no room for an answer: {full}",
                         "Raise rollout.prompt_tokens and rollout.sequence_tokens, or set tasks.wording to brief.",
@@ -305,12 +307,13 @@ async def play_many(
     settings: EpisodeSettings,
     *,
     concurrency: int = 64,
+    must_fit: bool = True,
     done: Callable[[int, Conversation | OracleError], None] | None = None,
 ) -> Played:
     """Play a conversation for each task and seed, `concurrency` at a time, so that evaluations overlap generation.
 
-    `done` gets each as it ends. Raises what ends a run (OracleLostError, PolicyError, ConfigurationError) as soon
-    as it happens; what is under way then is cancelled.
+    `done` gets each as it ends; `must_fit` as of `play`. Raises what ends a run (OracleLostError, PolicyError,
+    ConfigurationError) as soon as it happens; what is under way then is cancelled.
     """
     places = asyncio.Semaphore(concurrency)
 
@@ -318,7 +321,7 @@ async def play_many(
         async with places:
             found: Conversation | OracleError
             try:
-                found = await play(task, policies, oracle, settings, seed)
+                found = await play(task, policies, oracle, settings, seed, must_fit=must_fit)
             except OracleLostError:
                 raise
             except OracleError as fault:

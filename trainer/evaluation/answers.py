@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from common.file_replacement import replace_file
+from common.file_replacement import append_to_file, replace_file
 from common.wire import Json
 from trainer.conversation.conversation import Conversation, Turn
 from trainer.errors import ConfigurationError, TrainerError
@@ -71,11 +71,13 @@ class Answers:
         return {(one.task, one.sample): one for one in self._found.values() if one.system == system}
 
     def keep(self, answer: Answer) -> None:
-        """Append a line. An answer in the place of a fault is what counts from then on."""
+        """Append a line, whole or not at all. An answer in the place of a fault is what counts from then on.
+
+        Raises OSError.
+        """
         if answer.conversation is not None:
             answer = replace(answer, conversation=_lean(answer.conversation))
-        with self._path.open("ab") as file:
-            file.write(_LINES.dump(answer) + b"\n")
+        append_to_file(self._path, _LINES.dump(answer) + b"\n")
         self._found[answer.key] = answer
 
 

@@ -135,7 +135,7 @@ def _over(baseline: str) -> str:
 def judged_outcome(answer: Answer) -> AnswerOutcome | None:
     """What a conversation came to; None where it cannot be judged."""
     talk = answer.conversation
-    if talk is None:
+    if talk is None or could_not_be_asked(answer):
         return None
     attempts = [attempt for attempt in talk.attempts if attempt.tested is not None]
     passed = any(attempt.passed for attempt in attempts)
@@ -167,6 +167,11 @@ def judged_outcome(answer: Answer) -> AnswerOutcome | None:
         speedups=_speedups(talk),
         sol_score=max((score for score in scores if score is not None), default=None),
     )
+
+
+def could_not_be_asked(answer: Answer) -> bool:
+    """Whether the first prompt left no room for an answer in the model's context."""
+    return answer.conversation is not None and not answer.conversation.turns
 
 
 def _unjudged(attempt: Attempt) -> bool:

@@ -78,7 +78,8 @@ def _body(report: EvaluationReport, system: SystemResult) -> Iterator[str]:
     yield ""
     yield (
         f"Of {system.conversations} conversations {system.judged} could be judged; {system.faults} are left out for "
-        f"faults of the evaluator, {system.unsupported} because it cannot run their kernels."
+        f"faults of the evaluator, {system.unsupported} because it cannot run their kernels"
+        + (f", {system.unasked} because their prompts do not fit into its context." if system.unasked else ".")
     )
     yield from _beside(report, system)
     yield ""

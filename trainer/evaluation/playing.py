@@ -24,6 +24,8 @@ class PlayPlan:
     samples: int = 1
     """Conversations for each task."""
     temperature: float = 0.0
+    top_p: float = 1.0
+    """Share of the probability that the tokens of models are drawn from."""
     device: str = "cpu"
     concurrency: int = 64
     """Conversations under way at one time."""
@@ -78,6 +80,14 @@ async def play_system(
 
     asked = [(task, seed_of(plan.seed, task, sample)) for task, sample in missing]
     own = replace(settings, flow=system.flow)
-    loaded = opened(system, tasks, temperature=plan.temperature, device=plan.device, batch_size=plan.batch_size)
+    loaded = opened(
+        system,
+        tasks,
+        temperature=plan.temperature,
+        top_p=plan.top_p,
+        device=plan.device,
+        batch_size=plan.batch_size,
+    )
     with loaded as policies:
-        await play_many(asked, policies, oracle, own, concurrency=plan.concurrency, done=keep)
+        # A task that does not fit into the context of one system's model is still one for the others.
+        await play_many(asked, policies, oracle, own, concurrency=plan.concurrency, must_fit=False, done=keep)

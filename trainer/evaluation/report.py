@@ -79,6 +79,8 @@ class SystemResult(Wire):
     """Left out: an evaluation failed on the evaluator's side. None of them counts against the system."""
     unsupported: int
     """Left out: no kernel was right, and one of them the evaluator cannot run."""
+    unasked: int = 0
+    """Left out: the first prompt leaves no room for an answer in the model's context."""
     figures: dict[str, Figure]
     """Over all sets together, by name; `trainer.evaluation.measures.named` says what each is."""
     sets: dict[SetName, dict[str, Figure]]

@@ -17,6 +17,7 @@ from trainer.evaluation.measures import (
     AnswerOutcome,
     ClusteredBy,
     MeasureSettings,
+    could_not_be_asked,
     figures_of,
     judged_outcome,
     pass_curve,
@@ -193,6 +194,7 @@ def _measure_settings(
 def _result(each: SystemAnswers, sets: Sequence[TaskSet], settings: MeasureSettings, asked: int) -> SystemResult:
     system, outcomes = each.system, each.outcomes()
     faults = sum(one.conversation is None for one in each.answers)
+    unasked = sum(map(could_not_be_asked, each.answers))
     by_set = {one.name: each.outcomes(frozenset(task.id for task in one.tasks)) for one in sets}
     return SystemResult(
         name=system.name,
@@ -211,7 +213,8 @@ def _result(each: SystemAnswers, sets: Sequence[TaskSet], settings: MeasureSetti
         conversations=asked,
         judged=len(outcomes),
         faults=faults,
-        unsupported=len(each.answers) - faults - len(outcomes),
+        unsupported=len(each.answers) - faults - unasked - len(outcomes),
+        unasked=unasked,
         figures=figures_of(outcomes, settings),
         sets={name: figures_of(found, settings) for name, found in by_set.items()},
         problems=tuple(result for name, found in by_set.items() for result in problem_results(found, name)),
@@ -246,7 +249,7 @@ def _cross_play(played: Sequence[SystemAnswers], crosses: Sequence[SystemAnswers
     for each in [*(each for each, _ in same.values()), *crosses]:
         one, other = named.get(each.system.name, (each.system.name, each.system.name))
         answers = [answer for answer in each.answers if answer.sample == 0]
-        talks = _talks(answers)
+        talks = _talks([answer for answer in answers if not could_not_be_asked(answer)])
         pairings.append(pairing_of(one, other, talks, len(answers) - len(talks)))
     order = list(same)
     pairings.sort(key=lambda pair: (order.index(pair.generator), order.index(pair.optimizer)))
@@ -279,7 +282,12 @@ def _warnings(report: EvaluationReport) -> Iterator[str]:
                 f"{one.name}: {one.unsupported} of {one.conversations} conversations are left out, since the "
                 "evaluator cannot run a kernel of theirs and none was right."
             )
-        missing = one.conversations - one.judged - one.faults - one.unsupported
+        if 0 < one.unasked < one.conversations:
+            yield (
+                f"{one.name}: {one.unasked} of {one.conversations} conversations are left out, since their first "
+                "prompt leaves no room for an answer in the model's context; tasks.wording=brief has shorter ones."
+            )
+        missing = one.conversations - one.judged - one.faults - one.unsupported - one.unasked
         if missing:
             yield f"{one.name}: {missing} of {one.conversations} conversations were not played."
         if (said := silent(one)) is not None:
@@ -297,6 +305,11 @@ def _warnings(report: EvaluationReport) -> Iterator[str]:
 
 def silent(system: SystemResult) -> str | None:
     """What to say of a system that wrote nothing, or never ended; None of another one."""
+    if 0 < system.unasked == system.conversations:
+        return (
+            f"{system.name} could not be asked: none of the {system.unasked} first prompts leaves room for an answer "
+            "in its model's context."
+        )
     found = system.figures
     empty, cut = (found[name].value if name in found else None for name in ("empty_rate", "cut_rate"))
     if empty == 1:

@@ -204,7 +204,7 @@ def _styles(problem: str) -> tuple[Style, ...]:
 
 @contextmanager
 def opened(
-    system: System, tasks: Sequence[Task], *, temperature: float, device: str, batch_size: int
+    system: System, tasks: Sequence[Task], *, temperature: float, device: str, batch_size: int, top_p: float = 1.0
 ) -> Iterator[dict[AgentName, Policy]]:
     """The policies of a system, by agent, loaded on the device. Raises ConfigurationError for weights that are not
     those of their configuration.
@@ -217,7 +217,7 @@ def opened(
     # Slow to import, and no script needs them.
     from trainer.policies.local_policy import LocalPolicy, SamplingSettings
 
-    sampling = SamplingSettings(temperature, batch_size)
+    sampling = SamplingSettings(temperature, batch_size, top_p)
     with tempfile.TemporaryDirectory(prefix="assay-evaluate-") as scratch:
         policies: dict[AgentName, Policy] = {}
         for agent, model in system.models.items():

@@ -8,7 +8,8 @@ too many.
 Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts, quotas and slowness are the client's
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
 away (`cancelled`), is asked for once more. What is left is an OracleError: never a reward, always counted; above
-`fault_share` of the newest evaluations the oracle is lost, and every later request gets an OracleLostError.
+`fault_share` of the newest evaluations the oracle is lost, and every later request gets an OracleLostError. So it is
+where nobody takes anything from the evaluator's queue any more, which a queue that is only long is not.
 """
 
 import asyncio
@@ -32,9 +33,15 @@ _NEWEST: Final = 200
 _NO_KERNEL: Final = "__global__ void nothing() {}\n"
 _LOOK_AGAIN_S: Final = 2.0
 _SAY_AGAIN_S: Final = 15.0
+_LOOK_FOR_WORKERS_S: Final = 15.0
+"""How often a service is asked whether anybody works there, while evaluations wait."""
 _WHAT_TO_DO: Final = (
     "Start it with `assay serve`, or set evaluator.embedded to true, or fix evaluator.url; `assay doctor` on its "
     "machine says what it lacks."
+)
+_NOBODY_WORKS: Final = (
+    "Start workers there with `assay worker` or `assay serve`, or mend what it says; `assay doctor` on its machine "
+    "tells more. The same command goes on then."
 )
 
 
@@ -50,11 +57,14 @@ class OracleSettings:
     """Share of the newest evaluations that failed on our side above which the run ends."""
     retries: int = 1
     """How often an evaluation that failed inside the evaluator is sent again."""
+    patience_s: float = 600.0
+    """How long evaluations wait where the service says that nothing is judged, as without any worker."""
     keep_evidence: bool = False
     """Keep the counts by line and the heat maps, which make most of a verdict; the evaluator has them in any case."""
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or not 0 <= self.fault_share <= 1 or self.retries < 0 or self.start_patience_s < 0:
+        counts = self.concurrency >= 1 and self.retries >= 0 and 0 <= self.fault_share <= 1
+        if not counts or self.start_patience_s < 0 or self.patience_s <= 0:
             raise ValueError(f"{self} asks for what cannot be")
 
 
@@ -81,7 +91,9 @@ class OracleCounts:
 
 def oracle_settings(section: EvaluatorSection) -> OracleSettings:
     """As a configuration says."""
-    return OracleSettings(section.concurrency, section.start_patience_s, section.fault_share)
+    return OracleSettings(
+        section.concurrency, section.start_patience_s, section.fault_share, patience_s=section.patience_s
+    )
 
 
 def too_many(failed: int, of: int, share: float) -> bool:
@@ -101,6 +113,11 @@ class EvaluatorOracle:
         self._newest: deque[bool] = deque(maxlen=_NEWEST)
         """Whether each of the newest evaluations was a fault."""
         self._lost: OracleLostError | None = None
+        self._waiting: set[asyncio.Task[tuple[Evaluation, Verdict, int]]] = set()
+        """Evaluations that are under way."""
+        self._watching: asyncio.Task[None] | None = None
+        self._judged_s = 0.0
+        """When the newest verdict came."""
         self._ran_on: dict[str, Literal["gpu", "sim"]] = {}
         """Where the first right kernel of each problem ran that may run anywhere."""
 
@@ -112,6 +129,8 @@ class EvaluatorOracle:
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._watching is not None:
+            self._watching.cancel()
         await self._client.close()
 
     @property
@@ -194,10 +213,14 @@ class EvaluatorOracle:
                 raise self._lost
             started_s = time.monotonic()
             try:
-                evaluation, verdict, retried = await self._at_one_place(submission)
+                evaluation, verdict, retried = await self._watched(submission)
             except NoVerdictError as error:
                 self._count(queued_s, started_s, faults=1)
                 raise self._fault(error) from error
+            except OracleLostError:
+                self._count(queued_s, started_s, faults=1)
+                raise
+            self._judged_s = time.monotonic()
             self._count(
                 queued_s,
                 started_s,
@@ -208,6 +231,46 @@ class EvaluatorOracle:
             )
             self._seen.add(evaluation.id)
         return Judged(verdict if self._settings.keep_evidence else slim(verdict), evaluation.id)
+
+    async def _watched(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
+        """Raises OracleLostError where nobody has judged anything for too long."""
+        asking = asyncio.create_task(self._at_one_place(submission))
+        self._waiting.add(asking)
+        asking.add_done_callback(self._waiting.discard)
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch())
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._lost is None or (caller is not None and caller.cancelling()):
+                raise
+            raise self._lost from None
+
+    async def _watch(self) -> None:
+        """While evaluations wait, look whether anybody works. That a service does not answer is theirs to notice."""
+        patience_s = self._settings.patience_s
+        idle_since_s: float | None = None
+        while self._waiting:
+            await asyncio.sleep(min(_LOOK_FOR_WORKERS_S, patience_s / 4))
+            try:
+                lacks = await self._client.why_not_ready(own_word=True)
+            except NoVerdictError:
+                lacks = None
+            now_s = time.monotonic()
+            if lacks is None or not self._waiting:
+                idle_since_s = None
+                continue
+            idle_since_s = max(idle_since_s or now_s, self._judged_s)
+            if now_s - idle_since_s >= patience_s:
+                self._lost = OracleLostError(
+                    f"Nobody takes work from the evaluator's queue: {len(self._waiting)} evaluations have waited "
+                    f"{now_s - idle_since_s:.0f} s, and it says: {lacks}",
+                    _NOBODY_WORKS,
+                )
+                for asking in self._waiting:
+                    asking.cancel()
+                return
 
     async def _at_one_place(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         """With the backend `auto` the right kernels of a problem count as they ran where the first one did, also

@@ -33,7 +33,7 @@ class Pairing:
     """Mean of what the Optimizer added to the Generator's first kernel's reward."""
     conversations: int
     left_out: int
-    """Tasks without a verdict, by the evaluator's own fault."""
+    """Tasks without a verdict, by the evaluator's own fault or since their prompt left the Generator no room."""
 
 
 async def cross_play(

@@ -18,6 +18,7 @@ from trainer.conversation.conversation import Message, Response
 from trainer.conversation.tokens import token_ids
 from trainer.errors import ConfigurationError, ContextFullError
 from trainer.policies import models
+from trainer.policies.sampling import nucleus
 
 _GATHER_S: Final = 0.005
 """How long a request waits for others to be generated together with it."""
@@ -31,6 +32,8 @@ class SamplingSettings:
     """0 takes the most probable token. Log-probs are those of the distribution that was drawn from."""
     batch_size: int = 64
     """Most answers that are generated together."""
+    top_p: float = 1.0
+    """Share of the probability that tokens are drawn from, the likeliest ones; not at temperature 0."""
 
 
 class LocalPolicy:
@@ -143,7 +146,10 @@ class LocalPolicy:
 
     def _distribution(self, logits: torch.Tensor) -> torch.Tensor:
         """Log-probs [rows, vocabulary], float32, of what is drawn from."""
-        return torch.log_softmax(logits.float() / (self.settings.temperature or 1.0), dim=-1)
+        asked = self.settings
+        log_probs = torch.log_softmax(logits.float() / (asked.temperature or 1.0), dim=-1)
+        share = asked.top_p if asked.temperature > 0 else 1.0
+        return nucleus(log_probs, torch.full((len(log_probs),), share, device=log_probs.device))
 
 
 def folder_of_tester(section: TesterSection) -> Path:

@@ -28,6 +28,7 @@ from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
 from trainer.errors import PolicyError, is_out_of_memory
+from trainer.policies.sampling import nucleus
 
 BLOCK_TOKENS = 32
 """Tokens in a block of the cache."""
@@ -61,15 +62,7 @@ def draw_tokens(logits: torch.Tensor, draws: Sequence[Draw]) -> tuple[torch.Tens
     """
     temperatures = torch.tensor([one.temperature if one.temperature > 0 else 1.0 for one in draws])
     log_probs = torch.log_softmax(logits / temperatures[:, None], dim=-1)
-    if any(one.top_p < 1 and one.temperature > 0 for one in draws):
-        within = torch.tensor([one.top_p if one.temperature > 0 else 1.0 for one in draws])
-        ordered, order = torch.sort(log_probs, dim=-1, descending=True)
-        # The token that crosses the line still belongs to the nucleus.
-        before = torch.cumsum(ordered.exp(), dim=-1) - ordered.exp()
-        outside = (before >= within[:, None]) & (within < 1)[:, None]
-        log_probs = log_probs.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), -torch.inf)
-        nucleus = torch.log_softmax(log_probs, dim=-1)
-        log_probs = torch.where((within < 1)[:, None], nucleus, log_probs)
+    log_probs = nucleus(log_probs, torch.tensor([one.top_p if one.temperature > 0 else 1.0 for one in draws]))
     summed = torch.cumsum(log_probs.double().exp(), dim=-1)
     chances = torch.stack([_chance(one) for one in draws])
     drawn = torch.searchsorted(summed, chances[:, None] * summed[:, -1:], right=True).clamp(max=summed.shape[-1] - 1)

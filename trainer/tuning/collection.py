@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from common.contract import Reference, Status
+from common.file_replacement import append_to_file
 from trainer.conversation.conversation import AgentName
 from trainer.conversation.episode import EpisodeSettings, Oracle
 from trainer.conversation.extraction import nameless_source
@@ -268,7 +269,7 @@ async def _grade(
             decided_by = "" if status in _PASSING else _decided_by(candidate, versions)
             out = RejectedKernel(candidate.problem, fingerprint, candidate.provenance, reason, decided_by)
             found.rejected.append(out)
-            _append(into / graded.REJECTED, graded.rejected_line(out))
+            append_to_file(into / graded.REJECTED, graded.rejected_line(out))
         else:
             kernel = GradedKernel(
                 candidate.problem,
@@ -279,7 +280,7 @@ async def _grade(
                 judged.evaluation_id,
             )
             found.kernels.append(kernel)
-            _append(into / graded.KERNELS, graded.kernel_line(kernel))
+            append_to_file(into / graded.KERNELS, graded.kernel_line(kernel))
         if found.evaluations % _TOLD_EVERY == 0:
             tell(f"{found.evaluations} of {len(new)} kernels graded, {len(found.kernels)} kept.")
 
@@ -290,8 +291,3 @@ async def _grade(
         for task in grading:
             task.cancel()
         await asyncio.gather(*grading, return_exceptions=True)
-
-
-def _append(path: Path, line: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(line)

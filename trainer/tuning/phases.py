@@ -290,6 +290,7 @@ class _Tuning:
         asked = [
             str(self.settings),
             [self._temperature(role, config.rollout.temperature) for role in tuned],
+            *self._narrowed("generator"),
             config.seed,
         ]
         about = [[str(path) for path in tuned.values()], section.cross_conversations]
@@ -336,22 +337,27 @@ class _Tuning:
             return (await play_many(asked, policies, oracle, self.settings)).whole
 
     def _policy(self, role: TunedRole, model: Path, temperature: float) -> LocalPolicy:
-        sampling = self._sampling(self._temperature(role, temperature))
+        sampling = self._sampling(self._temperature(role, temperature), *self._narrowed(role))
         return LocalPolicy(model, sampling, device=self.config.resources.device)
 
-    def _sampling(self, temperature: float) -> SamplingSettings:
+    def _sampling(self, temperature: float, top_p: float = 1.0) -> SamplingSettings:
         # What is generated beside an answer changes the last bits of its log-probs, and with them rarely a token.
-        return SamplingSettings(temperature, 1 if self.config.deterministic else SamplingSettings.batch_size)
+        return SamplingSettings(temperature, 1 if self.config.deterministic else SamplingSettings.batch_size, top_p)
 
     def _temperature(self, role: TunedRole, temperature: float) -> float:
         """`temperature`: of who writes kernels; a Tester has its own everywhere."""
         tester = self.config.agents.tester
         return tester.temperature if role == "tester" and tester is not None else temperature
 
+    def _narrowed(self, role: TunedRole) -> list[float]:
+        """`rollout.top_p` where it leaves tokens out: of who writes kernels."""
+        top_p = self.config.rollout.top_p
+        return [top_p] if top_p < 1 and role != "tester" else []
+
     def _measured(self, role: TunedRole, model: Path, into: Path, phase: str) -> None:
         """What held-out prompts say of a model, kept in `into` by the phase, so that it is asked once."""
         temperature = self._temperature(role, self.config.rollout.evaluation_temperature)
-        asked = [str(self.settings), temperature, self.config.seed]
+        asked = [str(self.settings), temperature, self.config.seed, *self._narrowed(role)]
         prompts = {name: [task.id for task in tasks] for name, tasks in self.asked.held_out.items()}
         is_given = role != "generator" or self.settings.flow.improves_its_own
         given = sorted(one.fingerprint for one in self.data.kernels) if is_given else []

@@ -1,13 +1,16 @@
 """`assay-train crossplay` on a run's folder with two checkpoints of two agents."""
 
+import asyncio
 import json
 
 import pytest
 from click.testing import CliRunner
 
+from trainer.cli import crossplay as command
 from trainer.cli.main import main
 from trainer.config.reading import as_yaml, load_config
 from trainer.policies import models
+from trainer.policies.local_policy import SamplingSettings
 from trainer.rl.checkpoints import Checkpoints
 
 
@@ -47,6 +50,15 @@ def test_every_generator_plays_with_every_optimizer_and_the_table_is_kept(tmp_pa
     assert kept["specialisation"] == 0, "models that write no kernel are equally good with anybody"
     assert "gain" in done.output
     assert "same checkpoint earn +0.000 more" in done.output
+
+
+def test_tokens_are_drawn_as_in_an_evaluation_of_the_run(tmp_path, monkeypatch):
+    folder, drawn = made(tmp_path / "run", (4,)), set()
+    monkeypatch.setattr(command, "LocalPolicy", lambda model, sampling: drawn.add(sampling))
+    changes = ("rollout.evaluation_temperature=0.5", "rollout.top_p=0.9")
+    config = load_config(str(folder / "config.yaml"), changes)
+    asyncio.run(command._played(config, Checkpoints(folder / "checkpoints").kept(), (), 0))
+    assert drawn == {SamplingSettings(0.5, top_p=0.9)}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from click.testing import CliRunner
 from trainer.cli import evaluation
 from trainer.cli.main import main
 from trainer.config.reading import as_yaml, load_config
+from trainer.conversation.conversation import Message
 from trainer.conversation.rewards import CreditSettings
+from trainer.conversation.tokens import token_ids
 from trainer.evaluation.report import EvaluationReport
 from trainer.policies import models
 from trainer.reporting.transcripts import transcript, write_transcripts
@@ -280,3 +283,54 @@ def test_a_kernelbench_folder_is_asked_and_graded(tmp_path, service):
     (problem,) = {one.problem for one in report.systems[0].problems}
     assert problem.startswith("kernelbench_1_relu_")
     assert json.loads((out / "plan.json").read_text())["settings"]["wording"] == "full"
+
+
+def test_tokens_are_drawn_from_the_share_that_the_configuration_names(tmp_path, service):
+    model = tiny(tmp_path / "tiny")
+
+    def command(out, top_p):
+        return (
+            *("--config", "cpu-demo", "--system", f"tiny={model}", "--out", out, "--tasks", 1, "--samples", 3),
+            *("--set", "wordings", "--evaluator", service.url, *SETTINGS, "flow.max_turns=1"),
+            *("rollout.evaluation_temperature=1", "rollout.turn_tokens=8", f"rollout.top_p={top_p}"),
+        )
+
+    for top_p, different in (("1e-9", 1), ("1", 3)):
+        out = tmp_path / f"out-{top_p}"
+        done = asked(*command(out, top_p))
+        assert done.exit_code == 3, done.output
+        lines = [json.loads(line) for line in (out / "answers.jsonl").read_text().splitlines()]
+        answers = [one["conversation"]["turns"][0]["response"]["token_ids"] for one in lines]
+        assert len({json.dumps(one) for one in answers}) == different
+    again = asked(*command(tmp_path / "out-1", "0.5"))
+    assert (again.exit_code, "temperature was 1 and is 1, top_p 0.5" in again.output) == (2, True), again.output
+
+
+def test_a_model_with_a_short_context_is_asked_what_fits_and_the_others_all(tmp_path, service):
+    out, changes = tmp_path / "out", (*SETTINGS, "flow.max_turns=1", "rollout.turn_tokens=8")
+    command = (
+        *("--config", "cpu-demo", "--evaluator", service.url, "--out", out, "--tasks", 8, "--set", "wordings"),
+        *("--system", f"wide={tiny(tmp_path / 'wide')}", *changes),
+    )
+    assert asked(*command).exit_code == 3, "a tiny model never comes to an end"
+    _, tokenizer = models.load_model(tmp_path / "wide")
+    messages = [
+        tuple(Message(one["role"], one["text"]) for one in json.loads(line)["conversation"]["turns"][0]["messages"])
+        for line in (out / "answers.jsonl").read_text().splitlines()
+    ]
+    lengths = [len(token_ids(tokenizer, each)) for each in messages]
+    for name, context_tokens in (("narrow", sorted(lengths)[4]), ("mute", 16)):
+        shape = replace(SHAPE, context_tokens=context_tokens)
+        models.make_tiny(tmp_path / name, TEXTS, seed=2, shape=shape)
+        command += ("--system", f"{name}={tmp_path / name}")
+    done = asked(*command)
+    assert done.exit_code == 3, done.output
+    wide, narrow, mute = report_in(out).systems
+    too_long = sum(length >= sorted(lengths)[4] for length in lengths)
+    assert 0 < too_long < 8
+    assert (wide.unasked, narrow.unasked, mute.unasked) == (0, too_long, 8)
+    assert (wide.judged, narrow.judged, mute.judged) == (8, 8 - too_long, 0)
+    assert f"Note: narrow: {too_long} of 8 conversations are left out" in done.output
+    assert "assay-train: mute could not be asked" in done.output
+    assert "tasks.wording=brief" in done.output
+    assert CliRunner().invoke(main, ["transcripts", str(out)]).exit_code == 0

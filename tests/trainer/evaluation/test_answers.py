@@ -4,6 +4,7 @@ import json
 
 import pytest
 from evaluated import answered, failed, task
+from full_disk import no_file_beyond
 
 from trainer.errors import ConfigurationError
 from trainer.evaluation.answers import ANSWERS, PLAN, Answers, AnswersError
@@ -43,6 +44,17 @@ def test_a_torn_last_line_is_cut_off_and_its_answer_asked_again(tmp_path):
         answers.keep(answered(task(2), "wrong", "pass"))
         assert path.read_bytes().count(b"\n") == 3
         assert len(Answers(tmp_path, TOLD, WHO).of("one")) == 3
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_line_tears_no_later_one(tmp_path):
+    answers, path = kept(tmp_path), tmp_path / ANSWERS
+    before = path.read_bytes()
+    with no_file_beyond(len(before) + 40), pytest.raises(OSError, match="too large"):
+        answers.keep(answered(task(3), "wrong", "pass"))
+    assert path.read_bytes() == before
+    assert len(answers.of("one")) == 3
+    answers.keep(answered(task(4), "wrong", "pass"))
+    assert list(Answers(tmp_path, TOLD, WHO).of("one")) == [(f"row_sum-{number}", 0) for number in (0, 1, 2, 4)]
 
 
 def test_a_line_in_the_middle_that_is_none_is_named(tmp_path):

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from devtools import CHROMIUM, Browser
-from evaluated import SETTINGS, answered, estimated, failed, reported, system_named, task, timed
+from evaluated import SETTINGS, answered, estimated, failed, reported, system_named, task, timed, unasked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -108,6 +108,41 @@ def test_it_is_said_where_the_evaluator_became_another_one_meanwhile(report):
     found = reported({"one": answers_of([*kinds] * 3, TASKS)}, TASKS)
     assert any("different versions of the evaluator, 0.1.0, 0.2.0" in one for one in found.warnings)
     assert not any("different versions" in one for one in report.warnings)
+
+
+def test_tasks_that_do_not_fit_into_a_context_are_left_out_for_that_system_counted_and_told(report, tmp_path):
+    asked = {
+        "wide": answers_of(["pass"] * 3 + ["wrong"] * 3, TASKS),
+        "narrow": [*answers_of(["wrong", "pass", "odd"], TASKS[:3]), failed(TASKS[3]), *map(unasked, TASKS[4:])],
+    }
+    found = reported(asked, TASKS)
+    wide, narrow = found.systems
+    assert (wide.judged, wide.unasked) == (6, 0)
+    assert (narrow.judged, narrow.faults, narrow.unsupported, narrow.unasked) == (2, 1, 1, 2)
+    assert (narrow.figures["pass@1"].value, narrow.figures["pass@1"].of) == (0.5, 2)
+    assert (found.comparisons[0].tasks, found.comparisons[0].left_out) == (2, 4)
+    said = [one for one in found.warnings if one.startswith("narrow: 2 of 6 conversations")]
+    assert ["first prompt leaves no room" in one and "tasks.wording=brief" in one for one in said] == [True]
+    assert not any("were not played" in one for one in found.warnings)
+    assert "2 because their prompts do not fit into its context." in model_card(found, narrow)
+    assert "Prompt does not fit" in page_of(found, tmp_path).said
+    assert "Prompt does not fit" not in page_of(report, tmp_path).said
+    mute = reported({"narrow": list(map(unasked, TASKS))}, TASKS)
+    assert silent(mute.systems[0]) == (
+        "narrow could not be asked: none of the 6 first prompts leaves room for an answer in its model's context."
+    )
+    assert mute.systems[0].figures["pass@1"].why_not == "no conversation could be judged"
+
+
+def test_a_generator_that_cannot_be_asked_leaves_its_pairings_out_and_no_failure():
+    pair = [system_named(name, models=2) for name in ("one", "two")]
+    crosses = crossed(pair)
+    played = [SystemAnswers(one, tuple(answers_of(["pass"] * 6, TASKS))) for one in pair]
+    across = [SystemAnswers(one, (*answers_of(["pass"] * 4, TASKS[:4]), *map(unasked, TASKS[4:]))) for one in crosses]
+    told = {"evaluator": "0.1.0", "settings": {}, "samples": 1, "temperature": 1.0, "ks": (1,)}
+    found = report_of(played, [TaskSet("wordings", tuple(TASKS))], crosses=across, **told)
+    numbers = {(one.conversations, one.left_out, one.pass_rate) for one in found.cross_play.pairings}
+    assert numbers == {(6, 0, 1.0), (4, 2, 1.0)}
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import pytest
 from evaluated import SETTINGS, task
 from scripted import Judge, Script, kernel
 
-from trainer.conversation.conversation import AgentName, Flow
+from trainer.conversation.conversation import AgentName, EndReason, Flow
 from trainer.conversation.extraction import wrapped
-from trainer.errors import OracleError, OracleLostError
+from trainer.errors import ContextFullError, OracleError, OracleLostError
 from trainer.evaluation import playing
 from trainer.evaluation.answers import Answers
+from trainer.evaluation.measures import could_not_be_asked
 from trainer.evaluation.playing import PlayPlan, play_system, seed_of
 from trainer.evaluation.systems import System, TemplateSettings
 
@@ -80,6 +81,24 @@ def test_a_fault_is_kept_as_one_and_asked_again_the_next_time(tmp_path, monkeypa
     again, script = play(tmp_path, Judge(), monkeypatch)
     assert len(script.seeds) == 2
     assert all(answer.conversation is not None for answer in again.values())
+
+
+def test_a_task_that_does_not_fit_into_a_context_ends_nothing_and_is_not_asked_again(tmp_path, monkeypatch):
+    class Narrow(Script):
+        async def respond(self, messages, **more):
+            answer = await super().respond(messages, **more)
+            if TASKS[1].text in messages[-1].text:
+                raise ContextFullError("The view has 70 tokens, and the model sees 64.")
+            return answer
+
+    monkeypatch.setattr("test_playing.Script", Narrow)
+    found, _ = play(tmp_path, Judge(), monkeypatch)
+    assert len(found) == 8
+    unasked = {key for key, answer in found.items() if could_not_be_asked(answer)}
+    assert unasked == {(TASKS[1].id, 0), (TASKS[1].id, 1)}
+    assert all(found[key].conversation.ended is EndReason.NO_ROOM for key in unasked)
+    again, script = play(tmp_path, Judge(), monkeypatch)
+    assert (script.seeds, again.keys()) == ([], found.keys())
 
 
 def test_seeds_hang_on_task_and_sample_alone():

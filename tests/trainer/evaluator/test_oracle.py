@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import sample_verdicts as samples
+from serving import Serving
 from small_service import Road, SmallService
 
 from common.client import AsyncClient, NoVerdictError
@@ -210,6 +211,73 @@ def test_an_evaluator_that_becomes_ten_times_slower_costs_time_and_no_verdict():
     assert (counts.asked, counts.judged, counts.faults, counts.retried) == (6, 6, 0, 0)
 
 
+def test_a_queue_that_nobody_takes_work_from_ends_the_run_and_says_what_to_start(tmp_path, toolbox):
+    (toolbox.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
+    serving = Serving(tmp_path)
+    serving.start(workers=0)
+    try:
+        settings = OracleSettings(concurrency=3, patience_s=1.0)
+        outcomes, oracle = asked(serving.url, 5, settings, patience_s=60)
+        assert serving.rows() == ["done"] * 3, "what was sent is taken back, and nothing is sent any more"
+    finally:
+        serving.stop()
+    assert [type(one) for one in outcomes] == [OracleLostError] * 5
+    assert "Nobody takes work from the evaluator's queue: 3 evaluations have waited 1 s" in str(outcomes[0])
+    assert str(outcomes[0]).endswith("No worker is alive.")
+    assert "`assay worker`" in outcomes[0].remedy
+    assert (oracle.counts.asked, oracle.counts.judged) == (3, 0)
+
+
+def test_a_queue_that_is_only_long_ends_no_run(service):
+    async def all_of_them():
+        async with EvaluatorOracle(AsyncClient(service.url), OracleSettings(patience_s=0.2)) as oracle:
+            await oracle.wait_until_ready(lambda said: None)
+            began_s = time.monotonic()
+            sent = [Submission(problem="relu", source=f"{NAIVE} // {time.time()} {number}") for number in range(4)]
+            await asyncio.gather(*map(oracle.evaluate, sent))
+            return oracle.counts, time.monotonic() - began_s
+
+    counts, took_s = asyncio.run(all_of_them())
+    assert (counts.judged, counts.faults) == (4, 0)
+    assert took_s > 3 * 0.2
+
+
+@pytest.mark.parametrize(("places", "grading_s", "lacks_s"), [(1, 0.3, 60), (6, 1.7, 0.5)])
+def test_a_service_that_judges_or_is_ready_again_ends_no_run(places, grading_s, lacks_s):
+    """That it lacks something is no end while verdicts come, nor where it lacked nothing in between."""
+    lacks = "No GPU can be used."
+    with served(grading_s=grading_s, unready=lacks) as (small, url):
+
+        async def all_of_them():
+            async with EvaluatorOracle(AsyncClient(url), OracleSettings(places, patience_s=1.0)) as oracle:
+                asking = asyncio.gather(*(oracle.evaluate(submission(number)) for number in range(6)))
+                await asyncio.wait({asking}, timeout=lacks_s)
+                small.unready = None
+                await asyncio.wait({asking}, timeout=0.4)
+                small.unready = lacks
+                await asking
+                return oracle.counts
+
+        counts = asyncio.run(all_of_them())
+    assert (counts.judged, counts.faults) == (6, 0)
+
+
+def test_who_is_cancelled_while_waiting_takes_the_evaluation_back():
+    with served(grading_s=60) as (small, url):
+
+        async def cut_off():
+            async with EvaluatorOracle(AsyncClient(url, wait_s=0.2)) as oracle:
+                asking = asyncio.create_task(oracle.evaluate(submission()))
+                while not small.ids:
+                    await asyncio.sleep(0.02)
+                asking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asking
+
+        asyncio.run(cut_off())
+    assert small.dropped == list(small.ids.values())
+
+
 def test_an_evaluator_that_is_not_there_is_waited_for_and_then_said(monkeypatch):
     monkeypatch.setattr("trainer.evaluator.oracle._LOOK_AGAIN_S", 0.05)
     told = []
@@ -257,10 +325,11 @@ def test_something_else_at_the_address_is_no_evaluator():
 
 
 def test_a_configuration_says_how_it_is_asked():
-    assert oracle_settings(EvaluatorSection(concurrency=3, fault_share=0.5)) == OracleSettings(3, 300.0, 0.5)
+    section = EvaluatorSection(concurrency=3, fault_share=0.5, patience_s=7)
+    assert oracle_settings(section) == OracleSettings(3, 300.0, 0.5, patience_s=7)
 
 
-@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"fault_share": 1.5}, {"retries": -1}])
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"fault_share": 1.5}, {"retries": -1}, {"patience_s": 0}])
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValueError, match="cannot be"):
         OracleSettings(**wrong)

@@ -1,6 +1,7 @@
 """A policy in this process, on a real model of two layers: what it generates."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -57,6 +58,24 @@ def test_the_recorded_log_probs_are_those_of_the_model(folder):
     drawn = answers(agent, range(3))
     for answer in drawn:
         assert log_probs(agent, answer).tolist() == pytest.approx(answer.log_probs, abs=1e-4)
+
+
+def test_tokens_are_drawn_from_the_nucleus_as_a_server_of_a_run_draws_them(folder):
+    """The same numbers give the same tokens and log-probs as `trainer.rl.rollout.draw_tokens`; 0 stays greedy."""
+    rollout = pytest.importorskip("trainer.rl.rollout")
+    logits = torch.randn(64, 50, generator=torch.Generator().manual_seed(3)) * 2
+    for temperature, top_p in ((0.7, 0.6), (1.3, 0.05), (1.0, 1.0), (0.0, 0.6)):
+        agent = LocalPolicy(folder, SamplingSettings(temperature, top_p=top_p))
+        draws = [rollout.Draw(seed, 0, temperature, top_p) for seed in range(len(logits))]
+        rows = [SimpleNamespace(dice=iter([float(rollout._chance(draw))])) for draw in draws]
+        drawn, recorded = agent._draw(logits, rows)
+        tokens, expected = rollout.draw_tokens(logits, draws)
+        assert torch.equal(drawn, tokens)
+        assert torch.allclose(recorded, expected)
+        assert (drawn == logits.argmax(dim=-1)).all() == (temperature == 0 or top_p == 0.05)
+    narrow = LocalPolicy(folder, SamplingSettings(1.0, top_p=1e-6))
+    assert len({answer.token_ids for answer in answers(narrow, range(6))}) == 1
+    assert len({answer.token_ids for answer in answers(LocalPolicy(folder), range(6))}) == 6
 
 
 def test_a_view_goes_on_with_the_tokens_that_were_generated(folder):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sample_verdicts as samples
+from full_disk import no_file_beyond
 from graded_kernels import TemplateJudge, verdict_of
 from scripted import TASK, played
 
@@ -98,6 +99,16 @@ def test_a_collection_that_was_killed_leaves_lines_that_count(tmp_path):
     assert (card.kernels, card.duplicates, judge.asked) == (2, 2, [])
     assert graded.read_data(tmp_path).kernels == graded.read_kernels(path)
     assert len(path.read_bytes().splitlines()) == 2
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_line_leaves_whole_lines(tmp_path):
+    every, path = list(collection.template_candidates(("relu", "gelu"))), tmp_path / graded.KERNELS
+    collected(every[:2], tmp_path)
+    before = path.read_bytes()
+    with no_file_beyond(len(before) + 40), pytest.raises(OSError, match="too large"):
+        collected(every, tmp_path)
+    assert path.read_bytes() == before
+    assert collected(every, tmp_path).kernels == len(every)
 
 
 def test_faults_are_asked_for_again_and_what_cannot_be_judged_is_not(tmp_path):

@@ -138,6 +138,14 @@ def test_what_is_generated_beside_an_answer_changes_none_in_the_deterministic_mo
     assert phases._Tuning._sampling(run, 0.5) == SamplingSettings(0.5, together)
 
 
+def test_who_writes_kernels_draws_as_in_the_run_and_a_tester_from_all_tokens(tmp_path, monkeypatch):
+    monkeypatch.setattr(phases, "LocalPolicy", lambda model, sampling, device: sampling.top_p)
+    for changes, shares in (((), (1.0, 1.0)), (("rollout.top_p=0.9",), (0.9, 1.0))):
+        run = phases._Tuning.__new__(phases._Tuning)
+        run.config = load_config("quick-test", changes)
+        assert tuple(run._policy(role, tmp_path, 1.0) for role in ("optimizer", "tester")) == shares
+
+
 def test_a_tester_is_tuned_measured_and_reviews_what_the_others_write_for_each_other(judge, tmp_path, monkeypatch):
     played, shown = [], []
     play_many = phases.play_many
