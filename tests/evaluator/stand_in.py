@@ -1,5 +1,6 @@
 """The referee's side of a device without a GPU: memory files, torch on the host, real runners in a real sandbox."""
 
+import contextlib
 import json
 import mmap
 import os
@@ -15,6 +16,7 @@ from evaluator.backends.gpu.tensors import TorchBaseline, TorchRng
 from evaluator.backends.session import Entry, Parameter, Program
 from evaluator.disk_cache import Cache
 from evaluator.pipeline.gpu.references import References
+from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.gpu.turns import GpuTurns
 from evaluator.problems.catalogue import find_problem
 from evaluator.stages.launch.planning import plan_launches
@@ -75,3 +77,9 @@ def program(deed, ptx="", **more):
 def relu_plan(made, directives="// assay: launch k grid=(ceil_div(n, 256)) block=(256) args=(x, y, n)\n"):
     """The plan of a program whose one kernel stands in for relu's."""
     return plan_launches(find_problem("relu"), made, None, directives).checked_plan
+
+
+def serve_until_closed(listener, services, *more):
+    """A referee for a thread: it ends without a word once the test has closed the socket."""
+    with contextlib.suppress(OSError, ValueError):
+        serve(listener, services, *more)

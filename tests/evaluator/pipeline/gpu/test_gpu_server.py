@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from host_checks import HostDevice
-from stand_in import StandInServices, program, relu_plan
+from stand_in import StandInServices, program, relu_plan, serve_until_closed
 
 from common.contract import Phase, Settings, Status
 from common.contract.timing import DeviceState
@@ -47,7 +47,7 @@ def referee(tmp_path_factory, request):
     with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
-        threading.Thread(target=serve, args=(listener, services), daemon=True).start()
+        threading.Thread(target=serve_until_closed, args=(listener, services), daemon=True).start()
         made.services = services
         yield made
 
@@ -59,7 +59,7 @@ def test_a_referee_without_runners_ends_so_that_the_next_grader_starts_another(t
     with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
-        thread = threading.Thread(target=serve, args=(listener, services), daemon=True)
+        thread = threading.Thread(target=serve_until_closed, args=(listener, services), daemon=True)
         thread.start()
         assert judged(made, "relu").verified.ruling is None
         services.runtime.pool._channel.hang_up()  # the process that makes runners ends with it

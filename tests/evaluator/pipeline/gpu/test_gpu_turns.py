@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from stand_in import StandInServices
+from stand_in import StandInServices, serve_until_closed
 from test_referees import gpu, request
 
 from common.contract import Settings
@@ -19,7 +19,6 @@ from evaluator.backends.gpu.session import GpuSession
 from evaluator.pipeline.gpu.client import GpuReferee
 from evaluator.pipeline.gpu.judging import judge_and_time
 from evaluator.pipeline.gpu.referees import GpuReferees
-from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.gpu.turns import GpuTurn, GpuTurns
 from evaluator.sandbox import selftest
 from evaluator.settings import MachineSettings
@@ -85,11 +84,6 @@ def test_one_referee_has_no_queue():
         turn.alone()
         turn.give_way()
         turn.together()
-
-
-def serve_until_closed(listener, services):
-    with contextlib.suppress(OSError, ValueError):  # as what waits at a socket that is closed ends
-        serve(listener, services)
 
 
 def test_two_referees_of_one_gpu_verify_together_and_time_alone(tmp_path, monkeypatch):

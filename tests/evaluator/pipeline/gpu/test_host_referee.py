@@ -9,13 +9,12 @@ import threading
 import pytest
 import torch
 from rich.console import Console
-from stand_in import StandInServices
+from stand_in import StandInServices, serve_until_closed
 
 from common.contract import Settings, Status, Submission
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.pipeline.gpu import host_judging
 from evaluator.pipeline.gpu.client import GpuReferee
-from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.gpu.turns import GpuTurn
 from evaluator.pipeline.pipeline import evaluate
 from evaluator.pipeline.toolbox import Toolbox
@@ -49,7 +48,7 @@ def toolbox(tmp_path_factory):
     ):
         listener.bind(str(referee._socket))
         listener.listen(16)
-        threading.Thread(target=serve, args=(listener, services), daemon=True).start()
+        threading.Thread(target=serve_until_closed, args=(listener, services), daemon=True).start()
         yield made
     torch.set_num_threads(threads)
 

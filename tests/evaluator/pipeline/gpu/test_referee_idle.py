@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from stand_in import StandInServices
+from stand_in import StandInServices, serve_until_closed
 
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.pipeline.gpu import server
@@ -36,7 +36,7 @@ def started(tmp_path, services):
             made._socket.parent.mkdir(exist_ok=True)
             file = stack.enter_context(listening_at(made._socket))
             told = (file.listener, services, idle_s, file.is_there)
-            thread = threading.Thread(target=server.serve, args=told, daemon=True)
+            thread = threading.Thread(target=serve_until_closed, args=told, daemon=True)
             thread.start()
             return thread, made, file
 

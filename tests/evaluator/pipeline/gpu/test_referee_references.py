@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stand_in import StandInServices, program
+from stand_in import StandInServices, program, serve_until_closed
 
 from common.contract import Settings, Status
 from evaluator.backends.gpu.device.health import Gpu
 from evaluator.foreign.loading import foreign_problem
 from evaluator.foreign.reference import ReferenceProcess, ReferenceRefusedError
 from evaluator.pipeline.gpu.client import GpuReferee
-from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.referee import JudgeRequest
 from evaluator.pipeline.timing import roofline_of, timed
 from evaluator.sandbox import selftest
@@ -39,7 +38,7 @@ def referee(tmp_path_factory):
     with contextlib.closing(services.runtime), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(made._socket))
         listener.listen(16)
-        threading.Thread(target=serve, args=(listener, services), daemon=True).start()
+        threading.Thread(target=serve_until_closed, args=(listener, services), daemon=True).start()
         yield made
 
 

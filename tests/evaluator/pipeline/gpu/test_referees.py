@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from stand_in import StandInServices, program, relu_plan
+from stand_in import StandInServices, program, relu_plan, serve_until_closed
 
 from common.contract import Settings
 from evaluator.backends.gpu.device import health
@@ -23,7 +23,6 @@ from evaluator.errors import GpuError, UsageError
 from evaluator.pipeline.gpu import referees as referees_module
 from evaluator.pipeline.gpu.client import GpuReferee, GpuUnfitError
 from evaluator.pipeline.gpu.referees import GpuReferees, waiting
-from evaluator.pipeline.gpu.server import serve
 from evaluator.pipeline.referee import JudgeRequest
 from evaluator.pipeline.toolbox import Toolbox
 from evaluator.sandbox import selftest
@@ -49,7 +48,7 @@ def machine(tmp_path_factory):
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(str(referee._socket))
             listener.listen(16)
-            threading.Thread(target=serve, args=(listener, referee.services), daemon=True).start()
+            threading.Thread(target=serve_until_closed, args=(listener, referee.services), daemon=True).start()
             single.append(referee)
         yield single
 
