@@ -97,16 +97,18 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=60, help="whose answers are judged")
     parser.add_argument("--control", action="store_true", help="a model that never saw a report, too")
     parser.add_argument("--examples", type=int, help="learn from no more than so many")
+    parser.add_argument("--asked", type=int, help="ask about no more than so many kernels")
+    parser.add_argument("--threads", type=int, default=1, help="of the processor")
     parser.add_argument("--device", default="cpu", help="where the models are: cpu or cuda")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="of the service")
     parser.add_argument("--folder", type=Path, help="keep the models here, and go on with those that are there")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="other settings of the tuning")
     given = parser.parse_args()
     device: str = given.device
-    torch.set_num_threads(1)
+    torch.set_num_threads(given.threads)
     config = load_config("quick-test", [*SETTINGS, *given.settings])
     learned, asked = examples(config.seed)
-    learned = learned[: given.examples]
+    learned, asked = learned[: given.examples], asked[: given.asked]
     with tempfile.TemporaryDirectory(prefix="assay-reads-") as scratch:
         folder = given.folder or Path(scratch)
         figures: dict[str, float] = {"examples": float(len(learned)), "asked": float(len(asked))}
