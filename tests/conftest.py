@@ -143,6 +143,7 @@ LONG = (
     "tests/evaluator/service/storage/test_migrations.py::test_many_processes",
     "tests/evaluator/service/storage/test_storage_machine.py",
     "tests/evaluator/service/storage/test_storage_processes.py",
+    "tests/evaluator/service/test_connections.py",
     "tests/evaluator/service/test_server.py",
     "tests/evaluator/service/workers/",
     "tests/evaluator/stages/compile/test_nvcc.py::test_a_bomb_ends_in_time",
@@ -219,6 +220,7 @@ REST = (
     "tests/e2e/test_compose.py::test_the_trainer_reaches",
     "tests/e2e/test_installed.py",
     "tests/e2e/test_remote.py::test_a_service_that_is_killed",
+    "tests/evaluator/service/test_connections.py",
     "tests/evaluator/service/test_server.py",
     "tests/trainer/conversation/test_episode.py::test_an_evaluator_that_is_killed",
     "tests/trainer/rl/test_algorithms.py",
@@ -236,6 +238,7 @@ FIRST = (
         "tests/e2e/test_installed.py",
         "tests/e2e/test_compose.py",
         "tests/evaluator/service/test_server.py",
+        "tests/evaluator/service/test_connections.py",
         "tests/soak/",
     ),
 )

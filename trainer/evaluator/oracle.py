@@ -40,7 +40,7 @@ _WHAT_TO_DO: Final = (
     "machine says what it lacks."
 )
 _NOBODY_WORKS: Final = (
-    "Start workers there with `assay worker` or `assay serve`, or mend what it says; `assay doctor` on its machine "
+    "Start workers there with `assay worker` or `assay serve`, or fix what it says; `assay doctor` on its machine "
     "tells more. The same command goes on then."
 )
 
