@@ -280,6 +280,9 @@ class TimedTrial(ABC):
             models.make_tiny(start, [said.text for one in lessons for said in one.messages], seed=0)
         into, device = self.folder / f"{name}{TUNED}", "cuda" if self.cuda else "cpu"
         made = fine_tune(start, into, lessons, section, epochs=section.epochs, seed=self.config.seed, device=device)
+        if self.cuda:
+            # This process stays to the end, and what it holds of the GPU is nobody else's.
+            torch.cuda.empty_cache()
         print(f"{name}: {len(lessons)} lessons, loss {made.epochs[-1].loss:.3f}", flush=True)
         return made.folder
 

@@ -140,9 +140,14 @@ def interval(differences: Sequence[float], seed: int = 0) -> tuple[float, float]
     return float(low), float(high)
 
 
-def played(told: Sequence[str], seconds: float | None, environment: Mapping[str, str] = MappingProxyType({})) -> bool:
+def played(
+    told: Sequence[str],
+    seconds: float | None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    ending_s: float = ENDING_S,
+) -> bool:
     """Train until all steps are done (True), or the time is up: the step under way and its checkpoint then have
-    `ENDING_S`. `environment`: variables of the run's own. Ends the benchmark where it fails.
+    `ending_s`. `environment`: variables of the run's own. Ends the benchmark where it fails.
     """
     command = [sys.executable, "-m", "trainer", "run", "--config", "cpu-demo", *told]
     with subprocess.Popen(command, env={**os.environ, **environment}) as process:
@@ -151,7 +156,7 @@ def played(told: Sequence[str], seconds: float | None, environment: Mapping[str,
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             try:
-                process.wait(ENDING_S)
+                process.wait(ending_s)
             except subprocess.TimeoutExpired:
                 # Its last checkpoint stays; what it started ends with it.
                 process.terminate()

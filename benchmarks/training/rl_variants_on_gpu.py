@@ -35,7 +35,7 @@ from benchmarks._support import timed_rl
 from benchmarks._support.record import RESULTS
 from benchmarks._support.timed_answers import Line, PromptSet, gain, over_naive
 from benchmarks._support.timed_rl import KNOWN, MEASURED_S, RESERVED_S, OutOfTimeError, TimedTrial
-from benchmarks._support.trained import Trained, played
+from benchmarks._support.trained import ENDING_S, Trained, played
 from trainer.config.schema import AgentRole
 from trainer.conversation.conversation import Flow
 from trainer.data.tasks import chosen, held_out_tasks
@@ -101,14 +101,18 @@ IN_WORDS = (
     "model.dtype=bfloat16",
     "model.attention=sdpa",
     "model.gradient_checkpointing=true",
-    "rollout.prompt_tokens=1536",
-    "rollout.turn_tokens=512",
+    "algorithm.micro_batch_size=4",
+    "rollout.prompt_tokens=768",
+    "rollout.turn_tokens=384",
     "rollout.update_tokens=512",
-    "rollout.sequence_tokens=4608",
+    # One agent sees all three kernels.
+    "rollout.sequence_tokens=2944",
     "sft.learning_rate=3e-4",
     "sft.epochs=1",
 )
-"""Of a pretrained model, whose tokens are shorter: a kernel of 20 lines is about 224 of SmolLM2's."""
+"""Of a pretrained model, whose tokens are shorter: of SmolLM2's the templates' kernels take at most 343, and an
+Optimizer's first prompt at most 634. Its vocabulary of 49,152 is what fills a micro batch.
+"""
 SETS = ("drawn", "greedy")
 ANSWERED_S = 20.0
 """That the answers of one run are given beside those of the others: alone they took 40 s on an H100."""
@@ -121,6 +125,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each variant")
     parser.add_argument("--steps", type=int, default=12, help="policy steps of each run")
     parser.add_argument("--prompts", type=int, default=100, help="held-out prompts that all answer")
+    parser.add_argument(
+        "--ending-s", type=float, default=ENDING_S, help="that a step under way and its checkpoint have at the end"
+    )
     parser.add_argument("--at-once", type=int, default=3, help="runs side by side")
     parser.add_argument("--model", type=Path, help="folder of a pretrained model to begin with; else a tiny one")
     parser.add_argument("--name", default=NAME, help="of the results, where others are kept beside them")
@@ -204,11 +211,12 @@ class Variants(TimedTrial):
             told += [f"evaluator.url={self.url}", f"algorithm.steps={self.given.steps}", "sft.examples=0"]
             if self._run_of(name, seed).kept_step() >= self.given.steps:
                 return True
-            time_s = self.left_s() - RESERVED_S - for_answers_s
+            ending_s: float = self.given.ending_s
+            time_s = self.left_s() - RESERVED_S - (ending_s - ENDING_S) - for_answers_s
             if time_s < 2 * RESERVED_S:
                 return False
             try:
-                done = played(told, None if self.given.seconds is None else time_s)
+                done = played(told, None if self.given.seconds is None else time_s, ending_s=ending_s)
             except SystemExit as failed:  # the others go on, and are measured
                 print(f"{name}-{seed}: {failed}", flush=True)
                 done = False

@@ -138,6 +138,7 @@ class Rehearsal(benchmark.Variants):
 def given(folder, **changed):
     asked = {"folder": folder, "simulator": True, "settings": [], "seconds": None, "last": False, "model": None}
     asked |= {"only": ("base", "grpo"), "seeds": 1, "steps": 2, "at_once": 2, "prompts": 1}
+    asked |= {"ending_s": benchmark.ENDING_S}
     return argparse.Namespace(**asked | changed)
 
 
@@ -150,7 +151,7 @@ def test_a_benchmark_that_was_cut_off_goes_on_with_the_runs_that_have_steps_left
             (place / role / f"global_step_{step}").mkdir(parents=True)
         (place / "state.json").write_text(json.dumps({"form": 1, "step": step, "state": {}}))
 
-    def played(told, seconds):
+    def played(told, seconds, *, ending_s):
         run = next(each.removeprefix("name=") for each in told if each.startswith("name="))
         told_of.append((run, seconds))
         assert {"agents.generator.model_name=g", "algorithm.steps=2"} <= set(told)
@@ -164,6 +165,9 @@ def test_a_benchmark_that_was_cut_off_goes_on_with_the_runs_that_have_steps_left
     assert sorted(run for run, _ in told_of) == ["base-1", "grpo-1"]
     assert all(seconds < 1000 for _, seconds in told_of)
 
+    with pytest.raises(benchmark.OutOfTimeError):
+        # A step that takes long is begun early enough to be finished.
+        Rehearsal(given(tmp_path, seconds=1000.0, ending_s=950.0)).run()
     with pytest.raises(benchmark.OutOfTimeError):
         Rehearsal(given(tmp_path, seconds=1.0)).run()
     again = Rehearsal(given(tmp_path, seconds=1.0, last=True))
@@ -181,7 +185,7 @@ def test_a_benchmark_that_was_cut_off_goes_on_with_the_runs_that_have_steps_left
 def test_runs_of_one_agent_begin_with_the_model_that_was_tuned_for_both_deeds(tmp_path, monkeypatch):
     began = {}
 
-    def played(told, seconds):
+    def played(told, seconds, *, ending_s):
         run = next(each.removeprefix("name=") for each in told if each.startswith("name="))
         began[run] = sorted(each for each in told if ".model_name=" in each)
         return True

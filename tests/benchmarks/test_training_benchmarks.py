@@ -125,6 +125,29 @@ def test_who_obeys_writes_a_right_kernel_in_another_style():
     assert {edit.after for edit in chosen} == {Written(style) for style in corpus.styles("relu")[1:]}
 
 
+def test_answers_of_several_seeds_count_by_the_kernel_that_they_are_about():
+    # Of eight kernels one seed's model fixes four with the report and none without it; the other one the same four,
+    # and with another's report one that nobody judged.
+    half = [True] * 4 + [False] * 4
+    none, another = [False] * 8, [*half[:-1], None]
+    one = {"true": half, "none": none, "another": half}
+    two = {"true": half, "none": none, "another": another}
+    figures = reads_report.right_answers([one, two], (1, 2))
+    assert (figures["judged"], figures["left_out"]) == (7, 1)
+    assert figures["right_true"] == figures["right_another"] == pytest.approx(4 / 7)
+    assert figures["right_less_none"] == pytest.approx(4 / 7)
+    assert 0 < figures["right_less_none_low"] < 4 / 7 < figures["right_less_none_high"]
+    assert figures["right_less_another"] == 0
+    assert figures["only_with_true_not_none_seed_2"] == 4
+    # Four of four for the report, by the sign test: 2 / 2 ** 4.
+    assert figures["p_true_against_none_seed_1"] == pytest.approx(0.125)
+    # Two seeds that agree on every kernel say no more than one of them does.
+    agreed, alone = reads_report.right_answers([one, one], (1, 2)), reads_report.right_answers([one], (1,))
+    for end in ("right_less_none_low", "right_less_none_high"):
+        assert agreed[end] == alone[end]
+    assert alone["p_true_against_none"] == pytest.approx(0.125)
+
+
 def test_a_prompt_has_the_report_of_its_kernel_of_another_one_or_none_and_else_the_same_words():
     learned, asked = reads_report.examples(0)
     assert len(asked) >= 50
