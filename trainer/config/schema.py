@@ -261,7 +261,7 @@ class EvaluatorSection(Section):
     """Share of a step's conversations, and of the newest 200 evaluations, without a verdict by the evaluator's own
     fault above which the run stops. A step without any verdict always stops it."""
     backend: Literal["auto", "gpu", "sim"] = "auto"
-    """Where kernels run; with `auto` the right ones of a problem count where the first ran."""
+    """Where kernels run; with `auto` the right ones of a problem count where the run's first one ran."""
     compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Limit of all compiling [C8]."""
     run_timeout_s: float = Field(default=30.0, ge=0.1, le=30)

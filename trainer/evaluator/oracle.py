@@ -15,7 +15,7 @@ where nobody takes anything from the evaluator's queue any more, which a queue t
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
@@ -43,6 +43,10 @@ _NOBODY_WORKS: Final = (
     "Start workers there with `assay worker` or `assay serve`, or fix what it says; `assay doctor` on its machine "
     "tells more. The same command goes on then."
 )
+
+
+Place = Literal["gpu", "sim"]
+"""Where a kernel ran."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,13 @@ def too_many(failed: int, of: int, share: float) -> bool:
 class EvaluatorOracle:
     """An oracle for `trainer.conversation.episode.play`, for one event loop. It closes the client at its end."""
 
-    def __init__(self, client: AsyncClient, settings: OracleSettings | None = None) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        settings: OracleSettings | None = None,
+        ran_on: Mapping[str, Place] | None = None,
+    ) -> None:
+        """`ran_on`: where the right kernels of problems have counted so far, as an earlier oracle had it."""
         self._client = client
         self._settings = settings or OracleSettings()
         self._places = asyncio.Semaphore(self._settings.concurrency)
@@ -118,8 +128,7 @@ class EvaluatorOracle:
         self._watching: asyncio.Task[None] | None = None
         self._judged_s = 0.0
         """When the newest verdict came."""
-        self._ran_on: dict[str, Literal["gpu", "sim"]] = {}
-        """Where the first right kernel of each problem ran that may run anywhere."""
+        self._ran_on: dict[str, Place] = dict(ran_on or {})
 
     async def __aenter__(self) -> Self:
         return self
@@ -137,6 +146,11 @@ class EvaluatorOracle:
     def counts(self) -> OracleCounts:
         """What has happened so far."""
         return self._counts
+
+    @property
+    def ran_on(self) -> dict[str, Place]:
+        """Where the right kernels of each problem count, by its id: what the next oracle of the same run is given."""
+        return dict(self._ran_on)
 
     async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
         """Wait until the evaluator would judge what it is sent; `tell` gets what it lacks, now and then.
@@ -275,11 +289,14 @@ class EvaluatorOracle:
     async def _at_one_place(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         """With the backend `auto` the right kernels of a problem count as they ran where the first one did, also
         where a worker with a GPU comes or goes meanwhile: a speedup that was measured and one that was estimated are
-        over different baselines, and rewards of them are compared.
+        over different baselines, and rewards of them are compared. Who names a backend decides anew.
         """
         found = await self._insist(submission)
         verdict = found[1]
-        if submission.backend != "auto" or verdict.status is not Status.PASSED:
+        if verdict.status is not Status.PASSED:
+            return found
+        if submission.backend != "auto":
+            self._ran_on[submission.problem] = verdict.backend
             return found
         place = self._ran_on.setdefault(submission.problem, verdict.backend)
         if verdict.backend == place:

@@ -180,7 +180,7 @@ class _Run:
                     pools = pools or learner.pools
                 self.learners[role] = learner
             clients = {role: learner.get_llm_client() for role, learner in self.learners.items()}
-            self.worker = agent_loop.start_worker(self.config, composed, clients)
+            self.worker = agent_loop.start_worker(self.config, composed, clients, self.progress.ran_on)
             saved = self._steps(found)
             for learner in self.learners.values():
                 learner.release()
@@ -304,7 +304,7 @@ class _Run:
     def _play(self, seats: Sequence[Any]) -> tuple[list[Any], dict[str, float]]:
         import ray
 
-        outcomes, times = ray.get(self.worker.play.remote(list(seats)))
+        outcomes, times, self.progress.ran_on = ray.get(self.worker.play.remote(list(seats)))
         fatal = next((outcome.fatal for outcome in outcomes if outcome.fatal is not None), None)
         if fatal is not None:
             raise fatal

@@ -128,15 +128,15 @@ class Fleet:
         """Nothing is open."""
 
 
-def judged(fleet, *sources, problem="relu", backend="auto", at_once=False):
+def judged(fleet, *sources, problem="relu", backend="auto", at_once=False, ran_on=None):
     async def all_of_them():
-        async with EvaluatorOracle(fleet, OracleSettings(retries=0)) as oracle:
+        async with EvaluatorOracle(fleet, OracleSettings(retries=0), ran_on) as oracle:
             asking = [
                 oracle.evaluate(Submission(problem=problem, source=f"{NAIVE} // {one}", backend=backend))
                 for one in sources
             ]
             found = await asyncio.gather(*asking) if at_once else [await one for one in asking]
-            return [one.verdict.backend for one in found], oracle.counts
+            return [one.verdict.backend for one in found], oracle.counts, oracle.ran_on
 
     return asyncio.run(all_of_them())
 
@@ -144,7 +144,7 @@ def judged(fleet, *sources, problem="relu", backend="auto", at_once=False):
 @pytest.mark.parametrize(("first", "other"), [("gpu", "sim"), ("sim", "gpu")])
 def test_a_problem_stays_where_its_first_right_kernel_ran_when_a_gpu_comes_or_goes(first, other):
     fleet = Fleet([other, first, other, first, other])
-    backends, counts = judged(fleet, "wrong", "right", "right", "right", "wrong")
+    backends, counts, _ = judged(fleet, "wrong", "right", "right", "right", "wrong")
     assert backends == [other, first, first, first, other], "a wrong kernel earns the same anywhere"
     assert fleet.backends == ["auto", "auto", "auto", first, "auto", "auto"]
     assert (counts.judged, counts.faults) == (5, 0)
@@ -153,6 +153,20 @@ def test_a_problem_stays_where_its_first_right_kernel_ran_when_a_gpu_comes_or_go
     fleet = Fleet([])
     assert judged(fleet, "right", backend=first)[0] == [first]
     assert fleet.backends == [first]
+
+
+@pytest.mark.parametrize(("first", "other"), [("gpu", "sim"), ("sim", "gpu")])
+def test_a_problem_stays_there_for_the_next_oracle_too_until_a_backend_is_named(first, other):
+    _, _, ran_on = judged(Fleet([other, first]), "wrong", "right")
+    assert ran_on == {"relu": first}
+    fleet = Fleet([other, other])
+    backends, _, after = judged(fleet, "right", "wrong", ran_on=ran_on)
+    assert (backends, fleet.backends) == ([first, other], ["auto", first, "auto"])
+    assert after == ran_on
+    assert judged(Fleet([other]), "right", problem="softmax", ran_on=ran_on)[2] == {"relu": first, "softmax": other}
+    fleet = Fleet([])
+    assert judged(fleet, "wrong", "right", backend=other, ran_on=ran_on)[2] == {"relu": other}
+    assert fleet.backends == [other] * 2, "who names one gets it"
 
 
 def test_a_wrong_key_ends_it_at_once():
