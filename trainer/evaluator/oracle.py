@@ -9,7 +9,8 @@ Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
 away (`cancelled`), is asked for once more. What is left is an OracleError: never a reward, always counted; above
 `fault_share` of the newest evaluations the oracle is lost, and every later request gets an OracleLostError. So it is
-where nobody takes anything from the evaluator's queue any more, which a queue that is only long is not.
+where nobody takes anything from the evaluator's queue any more, or nothing that asks for one backend; a queue that is
+only long is no such thing.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
 from common.contract import Evaluation, Phase, ProblemFace, Reference, Status, Submission, Verdict
@@ -43,10 +44,13 @@ _NOBODY_WORKS: Final = (
     "Start workers there with `assay worker` or `assay serve`, or fix what it says; `assay doctor` on its machine "
     "tells more. The same command goes on then."
 )
+_NO_GPU: Final = "Where no GPU comes back, evaluator.backend=sim lets it go on with the simulator's estimates alone."
 
 
 Place = Literal["gpu", "sim"]
 """Where a kernel ran."""
+Backend = Literal["auto", "gpu", "sim"]
+"""Where one is to run."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class OracleSettings:
     """How long evaluations wait where the service says that nothing is judged, as without any worker."""
     keep_evidence: bool = False
     """Keep the counts by line and the heat maps, which make most of a verdict; the evaluator has them in any case."""
+    backend: Backend = "auto"
+    """Where most submissions are to run: `wait_until_ready` waits until something runs there."""
 
     def __post_init__(self) -> None:
         counts = self.concurrency >= 1 and self.retries >= 0 and 0 <= self.fault_share <= 1
@@ -96,7 +102,11 @@ class OracleCounts:
 def oracle_settings(section: EvaluatorSection) -> OracleSettings:
     """As a configuration says."""
     return OracleSettings(
-        section.concurrency, section.start_patience_s, section.fault_share, patience_s=section.patience_s
+        section.concurrency,
+        section.start_patience_s,
+        section.fault_share,
+        patience_s=section.patience_s,
+        backend=section.backend,
     )
 
 
@@ -123,11 +133,13 @@ class EvaluatorOracle:
         self._newest: deque[bool] = deque(maxlen=_NEWEST)
         """Whether each of the newest evaluations was a fault."""
         self._lost: OracleLostError | None = None
-        self._waiting: set[asyncio.Task[tuple[Evaluation, Verdict, int]]] = set()
-        """Evaluations that are under way."""
+        self._waiting: dict[asyncio.Task[Any], Backend] = {}
+        """Evaluations that are under way, and the backend that each asks for now."""
         self._watching: asyncio.Task[None] | None = None
-        self._judged_s = 0.0
-        """When the newest verdict came."""
+        self._idle_since_s: dict[Backend, float] = {}
+        """Since when nothing is judged of what asks for each backend, where the service says so."""
+        self._judged_s: dict[Backend, float] = {}
+        """When the newest verdict came to who asked for each backend."""
         self._ran_on: dict[str, Place] = dict(ran_on or {})
 
     async def __aenter__(self) -> Self:
@@ -162,7 +174,7 @@ class EvaluatorOracle:
         told_s: float | None = None
         while True:
             try:
-                reason = await self._client.why_not_ready()
+                reason = await self._client.why_not_ready(backend=self._settings.backend)
                 if reason is None:
                     await self._client.problems()  # asks for the key as well
                     return
@@ -170,6 +182,7 @@ class EvaluatorOracle:
                 raise ConfigurationError(str(error), error.remedy or "Fix evaluator.url.") from error
             except NoVerdictError as error:
                 reason = str(error)
+            reason = reason.rstrip(".")
             waited_s = time.monotonic() - started_s
             if waited_s + _LOOK_AGAIN_S > self._settings.start_patience_s:
                 raise OracleLostError(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", _WHAT_TO_DO)
@@ -234,7 +247,6 @@ class EvaluatorOracle:
             except OracleLostError:
                 self._count(queued_s, started_s, faults=1)
                 raise
-            self._judged_s = time.monotonic()
             self._count(
                 queued_s,
                 started_s,
@@ -249,8 +261,8 @@ class EvaluatorOracle:
     async def _watched(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         """Raises OracleLostError where nobody has judged anything for too long."""
         asking = asyncio.create_task(self._at_one_place(submission))
-        self._waiting.add(asking)
-        asking.add_done_callback(self._waiting.discard)
+        self._waiting[asking] = submission.backend
+        asking.add_done_callback(self._waiting.pop)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
         try:
@@ -262,29 +274,42 @@ class EvaluatorOracle:
             raise self._lost from None
 
     async def _watch(self) -> None:
-        """While evaluations wait, look whether anybody works. That a service does not answer is theirs to notice."""
+        """While evaluations wait, look whether anybody works where they are to run. That a service does not answer is
+        theirs to notice.
+        """
         patience_s = self._settings.patience_s
-        idle_since_s: float | None = None
+        self._idle_since_s = {}
         while self._waiting:
             await asyncio.sleep(min(_LOOK_FOR_WORKERS_S, patience_s / 4))
-            try:
-                lacks = await self._client.why_not_ready(own_word=True)
-            except NoVerdictError:
-                lacks = None
+            lacking = {backend: await self._lacks(backend) for backend in set(self._waiting.values())}
             now_s = time.monotonic()
-            if lacks is None or not self._waiting:
-                idle_since_s = None
-                continue
-            idle_since_s = max(idle_since_s or now_s, self._judged_s)
-            if now_s - idle_since_s >= patience_s:
-                self._lost = OracleLostError(
-                    f"Nobody takes work from the evaluator's queue: {len(self._waiting)} evaluations have waited "
-                    f"{now_s - idle_since_s:.0f} s, and it says: {lacks}",
-                    _NOBODY_WORKS,
-                )
-                for asking in self._waiting:
-                    asking.cancel()
-                return
+            self._idle_since_s = {
+                backend: max(self._idle_since_s.get(backend, now_s), self._judged_s.get(backend, 0.0))
+                for backend, lacks in lacking.items()
+                if lacks is not None and backend in self._waiting.values()
+            }
+            for backend, since_s in self._idle_since_s.items():
+                if now_s - since_s >= patience_s:
+                    self._give_up(backend, now_s - since_s, lacking[backend])
+                    return
+
+    async def _lacks(self, backend: Backend) -> str | None:
+        """Why the service says that it judges nothing for a backend; None where it does, or says nothing."""
+        try:
+            return await self._client.why_not_ready(own_word=True, backend=backend)
+        except NoVerdictError:
+            return None
+
+    def _give_up(self, backend: Backend, idle_s: float, lacks: str | None) -> None:
+        waiting = sum(one == backend for one in self._waiting.values())
+        asks = "" if backend == "auto" else f" that ask for the backend {backend}"
+        self._lost = OracleLostError(
+            f"Nobody takes work from the evaluator's queue: {waiting} evaluations{asks} have waited {idle_s:.0f} s, "
+            f"and it says: {lacks}",
+            f"{_NOBODY_WORKS} {_NO_GPU}" if backend == "gpu" else _NOBODY_WORKS,
+        )
+        for asking in self._waiting:
+            asking.cancel()
 
     async def _at_one_place(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         """With the backend `auto` the right kernels of a problem count as they ran where the first one did, also
@@ -302,21 +327,37 @@ class EvaluatorOracle:
         if verdict.backend == place:
             return found
         # Only now: a submission that is sent otherwise has no verdict yet, where this one may have.
+        asking = asyncio.current_task()
+        assert asking is not None
+        self._waiting[asking] = place
         return await self._insist(submission.model_copy(update={"backend": place}))
 
     async def _insist(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         for retried in range(self._settings.retries + 1):
             last = retried == self._settings.retries
             try:
-                evaluation = await self._client.evaluation(submission, fresh=retried > 0)
+                evaluation = await self._ask(submission, fresh=retried > 0)
             except EvaluatorError:
                 if last:
                     raise
                 continue
             verdict = evaluation.verdict
             if verdict is not None and verdict.status is not Status.CANCELLED:
+                self._judged_s[submission.backend] = time.monotonic()
                 return evaluation, verdict, retried
         raise NoVerdictError("The evaluation was cancelled by someone else, and so was the one in its place.")
+
+    async def _ask(self, submission: Submission, *, fresh: bool) -> Evaluation:
+        """Where nobody takes it by the service's own word, it is asked again: `_watch` says when to give up."""
+        while True:
+            try:
+                return await self._client.evaluation(submission, fresh=fresh)
+            except (EvaluatorError, RequestRefusedError):
+                raise
+            except NoVerdictError:
+                if submission.backend not in self._idle_since_s:
+                    raise
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _count(self, queued_s: float, started_s: float, **more: int) -> None:
         now_s, counts = time.monotonic(), self._counts
