@@ -261,6 +261,9 @@ class Swept:
     """Ids of those that were lost too often, even alone, and ended in `internal_error`."""
     cancelled: tuple[str, ...] = ()
     """Ids of lost attempts of cancelled evaluations: ended as `cancelled`."""
+    rerouted: tuple[tuple[str, str], ...] = ()
+    """(evaluation id, queue) of those that may run anywhere and waited for a GPU that nobody serves any more: they
+    begin again, where others work. Announce them."""
     stale_announcements: tuple[tuple[str, str], ...] = ()
     """(evaluation id, queue) of those that wait although they were announced a while ago: announce them again."""
 
