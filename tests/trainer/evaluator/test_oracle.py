@@ -276,6 +276,7 @@ def test_a_gpu_that_is_gone_ends_a_run_that_asks_for_it_though_other_workers_jud
                 for _ in range(100):
                     judged_here.append((await asked(NAIVE, "sim")).verdict.status)
                     await asyncio.sleep(0.2)
+                pytest.fail("the run goes on")
             return await asyncio.gather(*asking, return_exceptions=True)
 
     try:
