@@ -192,6 +192,8 @@ class Asked:
     """How many problems of its own the tenant may have kept."""
     verdict: Verdict | None = None
     """Where no worker is needed to rule on it; of its source is then kept what `kept_source` gives."""
+    unserved: bool = False
+    """Whether no worker is there that could ever take it."""
     refused_lately: int = 0
     """How much of the quota per minute went to requests that were refused."""
 
@@ -353,6 +355,17 @@ class QuotaExceededError(AssayError):
         self.retry_after_s = retry_after_s
 
 
+class NoWorkerError(AssayError):
+    """Nobody could take it, and others are there to say so."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This submission asks for a GPU, and no worker with one is alive.",
+            'Ask for the backend "auto" or "sim", or try again when one has been started.',
+        )
+        self.retry_after_s = 30.0
+
+
 class IdempotencyConflictError(UsageError):
     """The same Idempotency-Key came with another submission."""
 
@@ -384,7 +397,12 @@ class LargeEvaluationError(AssayError):
 
 
 Refusal: TypeAlias = (
-    QueueFullError | QuotaExceededError | IdempotencyConflictError | TooManyProblemsError | UnknownProblemError
+    QueueFullError
+    | QuotaExceededError
+    | NoWorkerError
+    | IdempotencyConflictError
+    | TooManyProblemsError
+    | UnknownProblemError
 )
 Answer: TypeAlias = Accepted | Refusal
 """What comes of one that asked."""

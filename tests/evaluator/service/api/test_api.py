@@ -554,7 +554,15 @@ def test_a_gpu_that_nobody_has_is_refused_for_now(here, http):
     assert int(answer.headers["retry-after"]) >= 1
     here.storage.workers.register(facts(id="w2", backend="gpu", queues=("gpu",), device="a GPU"))
     time.sleep(1.1)
-    assert post(http, submission(backend="gpu"), Prefer="wait=0").status_code == 202
+    key = {"Prefer": "wait=0", "Idempotency-Key": "the-first"}
+    taken = post(http, submission(backend="gpu"), **key)
+    assert taken.status_code == 202
+    # Whose answer got lost asks again, and hears what became of it, whoever is there now.
+    here.storage.workers.gone("w2")
+    time.sleep(1.1)
+    refused(post(http, submission(backend="gpu"), **key | {"Idempotency-Key": "another"}), 503, "no-worker")
+    again = post(http, submission(backend="gpu"), **key)
+    assert (again.status_code, again.json()["id"]) == (202, taken.json()["id"])
 
 
 def test_what_is_done_is_not_sent_twice(here, http):
