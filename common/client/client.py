@@ -7,7 +7,6 @@
 Lost connections, busy and restarting services are asked again, with growing and random pauses. Every POST carries an
 `Idempotency-Key`, so asking twice is one evaluation; once its id is known it is resumed by id. Where there is no
 verdict about the submission there is an exception, never a reward.
-
 """
 
 import asyncio

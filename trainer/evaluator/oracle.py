@@ -46,7 +46,6 @@ _NOBODY_WORKS: Final = (
 )
 _NO_GPU: Final = "Where no GPU comes back, evaluator.backend=sim lets it go on with the simulator's estimates alone."
 
-
 Place = Literal["gpu", "sim"]
 """Where a kernel ran."""
 Backend = Literal["auto", "gpu", "sim"]

@@ -6,7 +6,7 @@ neither a time of day that jumps nor an hour without a database costs a worker i
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,9 +14,8 @@ from sqlalchemy import delete, or_, select, update
 
 from evaluator.service.storage.database import Database
 from evaluator.service.storage.evaluation_rows import forget_foreign, lose_attempt
-from evaluator.service.storage.models import ALIVE_WITHIN_S, FIRST_QUEUE, Swept
+from evaluator.service.storage.models import ALIVE_WITHIN_S, FIRST_QUEUE, Swept, WorkerFacts
 from evaluator.service.storage.tables import evaluations, is_done, is_queued, is_running, workers
-from evaluator.service.storage.workers import WorkerRepository
 
 STALE_S: Final = 30.0
 """Age at which an announcement is repeated for the first time; later ones wait up to four times as long."""
@@ -53,12 +52,13 @@ class _Watched:
 class SweepRepository:
     """What a sweeper does with evaluations. It remembers what it saw: sweep with the same one again."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, fleet: Callable[[], Iterable[WorkerFacts]]) -> None:
+        """`fleet`: the workers that live."""
         self._database = database
         self._sweeping = threading.Lock()
         self._swept_at: float | None = None
         self._watched: dict[int, _Watched] = {}
-        self._workers = WorkerRepository(database)
+        self._fleet = fleet
         self._no_gpu_since: float | None = None
         """Steady time since when no worker serves a GPU, while evaluations that may run anywhere wait for one."""
         self._offset: float | None = None
@@ -116,7 +116,7 @@ class SweepRepository:
             if connection.execute(select(_row.seq).where(waits).limit(1)).first() is None:
                 self._no_gpu_since = None
                 return ()
-        serving = [worker for worker in self._workers.fleet() if not worker.draining]
+        serving = [worker for worker in self._fleet() if not worker.draining]
         queues = {queue for worker in serving for queue in worker.queues}
         if any(worker.serves_gpu for worker in serving) or not queues >= {FIRST_QUEUE, "sim"}:
             self._no_gpu_since = None
