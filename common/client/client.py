@@ -7,7 +7,6 @@
 Lost connections, busy and restarting services are asked again, with growing and random pauses. Every POST carries an
 `Idempotency-Key`, so asking twice is one evaluation; once its id is known it is resumed by id. Where there is no
 verdict about the submission there is an exception, never a reward.
-
 """
 
 import asyncio
@@ -27,6 +26,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from common.client.transport import (
+    Backend,
     Connection,
     NoVerdictError,
     RequestRefusedError,
@@ -34,6 +34,7 @@ from common.client.transport import (
     TransientFailure,
     checked,
     sendable,
+    why_not_ready,
 )
 from common.contract import CONTRACT_VERSION, Evaluation, ProblemFace, Status, Submission, Verdict, kept_source
 
@@ -211,14 +212,13 @@ class AsyncClient:
 
         return await self._service.retry(attempt)
 
-    async def why_not_ready(self, *, own_word: bool = False) -> str | None:
-        """Why an evaluation that was sent now would have to wait, as far as one look tells; None where it need not.
+    async def why_not_ready(self, *, own_word: bool = False, backend: Backend = "auto") -> str | None:
+        """Why an evaluation that is sent now would have to wait, as far as one look tells; None where it need not.
 
         `own_word`: by the service's own word alone, as that it has no worker, not because it is out of reach. Raises
         RequestRefusedError where there is something else than a service at this address.
         """
-        trouble = await self._service.ask("GET", "/readyz", {})
-        return None if isinstance(trouble, bytes) else trouble.unready if own_word else trouble.said
+        return why_not_ready(await self._service.ask("GET", "/readyz", {}), backend, own_word)
 
     async def drop(self, evaluation_id: str) -> None:
         """Cancel this evaluation: what is running is stopped. Raises NoVerdictError."""

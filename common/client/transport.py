@@ -11,10 +11,10 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 
@@ -32,6 +32,7 @@ _HASTY_S = 30.0
 _LOG = logging.getLogger("assay.client")
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 T = TypeVar("T")
+Backend = Literal["auto", "gpu", "sim"]
 _LOOK_THERE = "Look whether `assay serve` runs there and /readyz answers, then send the submission again."
 
 
@@ -66,13 +67,15 @@ class TransientFailure:
     retry_after_s: float | None = None
     remedy: str | None = None
     """What the service says to do."""
-    unready: str | None = None
-    """Why the service itself says that it is not ready; None of any other answer, such as a proxy's."""
+    told: Mapping[str, Any] | None = None
+    """What the service itself says where it is not ready; None of any other answer, such as a proxy's."""
+    unserved: bool = False
+    """Whether the service has no worker for what this request asks for; it may well take another one."""
 
     @property
     def busy(self) -> bool:
-        """True where the service is well and asks for patience."""
-        return self.status_code in (429, 503)
+        """True where the service is well and asks for patience, whatever it is sent."""
+        return self.status_code in (429, 503) and not self.unserved
 
 
 class Connection:
@@ -166,12 +169,15 @@ class Connection:
             return TransientFailure(f"the connection failed ({str(error) or type(error).__name__})")
         if response.is_success:
             return bytes(answer)
-        problem = _problem(bytes(answer))
+        problem = _members(bytes(answer))
         said, remedy = _complaint(problem, response)
         if response.status_code in _AGAIN:
             retry_after_s = _seconds(response.headers.get("retry-after"))
-            unready = str(problem.get("reason"))[:1000] if problem.get("ready") is False else None
-            return TransientFailure(f"it answered {said}", response.status_code, retry_after_s, remedy, unready)
+            told = problem if problem.get("ready") is False else None
+            unserved = str(problem.get("type")).endswith(":no-worker")
+            return TransientFailure(
+                f"it answered {said}", response.status_code, retry_after_s, remedy, told, unserved
+            )
         if response.status_code == 401:
             remedy = "Set ASSAY_KEY to a key that is valid there."
         raise RequestRefusedError(f"The service at {self.url} answered {said}.", remedy, response.status_code)
@@ -212,13 +218,28 @@ def checked(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def _problem(body: bytes) -> dict[str, Any]:
-    """The members of an answer of problem+json, or of one that says why the service is not ready; none of another."""
+def _members(body: bytes) -> dict[str, Any]:
+    """The members of an answer of problem+json, or of one that says how ready the service is; none of another."""
     try:
         problem = json.loads(body)
     except (ValueError, RecursionError):
         return {}
     return problem if isinstance(problem, dict) else {}
+
+
+def why_not_ready(answer: bytes | TransientFailure, backend: Backend, own_word: bool) -> str | None:
+    """As `AsyncClient.why_not_ready`, by an answer of /readyz; one of a service that does not tell backends apart is
+    for all.
+    """
+    told = _members(answer) if isinstance(answer, bytes) else answer.told
+    if isinstance(answer, TransientFailure) and not own_word and (told is None or backend == "auto"):
+        return answer.said
+    backends = told.get("backends") if told else None
+    if isinstance(backends, dict) and backend in backends:
+        reason = backends[backend]
+    else:
+        reason = str(told.get("reason")) if told and told.get("ready") is False else None
+    return None if reason is None else str(reason)[:1000]
 
 
 def _complaint(problem: dict[str, Any], response: httpx.Response) -> tuple[str, str | None]:

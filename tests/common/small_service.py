@@ -42,6 +42,10 @@ class SmallService:
     down: bool = False
     unready: str | None = None
     """Why it says that it is not ready."""
+    lacks: dict[str, str | None] | None = None
+    """What it says of each backend at /readyz, beside that."""
+    no_gpu: bool = False
+    """Whether it refuses what asks for a GPU, for now."""
     fault_sources: frozenset[str] = frozenset()
     """Sources whose grading fails inside the evaluator."""
     forgets: int = 0
@@ -84,11 +88,19 @@ class SmallService:
         if self.down:
             return 503, {}, b"<h1>Out of order</h1>"
         if path == "/readyz" and self.unready:
-            return 503, {}, json.dumps({"ready": False, "reason": self.unready}).encode()
+            said = {"ready": False, "reason": self.unready, **({"backends": self.lacks} if self.lacks else {})}
+            return 503, {}, json.dumps(said).encode()
+        if path == "/readyz" and self.lacks:
+            return 200, {}, json.dumps({"ready": True, "reason": None, "backends": self.lacks}).encode()
+        if path == "/problems":
+            return 200, {}, b"[]"
         now = asyncio.get_running_loop().time()
         if method == "POST":
             submission = Submission.model_validate_json(content)
             key = headers["idempotency-key"]
+            if self.no_gpu and submission.backend == "gpu":
+                refused = {"type": "urn:assay:problem:no-worker", "title": "No worker can serve this now"}
+                return 503, {"retry-after": "30"}, json.dumps(refused).encode()
             if key not in self.ids:
                 if self.under_way(now) >= self.places:
                     return 429, {"retry-after": "1"}, b'{"title": "Too many at once", "remedy": "Send fewer."}'

@@ -244,6 +244,43 @@ def test_what_a_service_says_that_it_lacks_is_told_from_being_out_of_reach():
     assert (said, own) == ("it answered 503 Service Unavailable: No worker is alive", "No worker is alive.")
 
 
+def test_what_a_service_lacks_for_one_backend_is_told_apart():
+    async def looks(url):
+        async with AsyncClient(url) as client:
+            return [
+                await client.why_not_ready(own_word=own, backend=backend)
+                for own in (False, True)
+                for backend in ("auto", "gpu", "sim")
+            ]
+
+    lacks = {"gpu": "No worker with a GPU is alive.", "sim": None}
+    with away(SmallService(lacks=lacks)) as client:
+        assert asyncio.run(looks(client.url)) == [None, lacks["gpu"], None] * 2
+    with away(SmallService(lacks=lacks, unready="No GPU can be used: why")) as client:
+        first, *rest = asyncio.run(looks(client.url))
+    assert first == "it answered 503 Service Unavailable: No GPU can be used: why"
+    assert rest == [lacks["gpu"], None, "No GPU can be used: why", lacks["gpu"], None]
+    with away(SmallService(unready="No worker is alive.")) as client:  # one of before
+        assert asyncio.run(looks(client.url))[3:] == ["No worker is alive."] * 3
+
+
+def test_what_asks_for_a_gpu_that_is_away_keeps_nothing_else_waiting():
+    async def beside(url):
+        async with AsyncClient(url) as client:
+            on_gpu = asyncio.create_task(client.evaluate(Submission(problem="vector_add", source="a", backend="gpu")))
+            while not service.asked["POST 503"]:
+                await asyncio.sleep(0.01)
+            found = await asyncio.wait_for(client.evaluate(submission("b")), 20)
+            assert not on_gpu.done()
+            on_gpu.cancel()
+            await asyncio.wait({on_gpu}, timeout=0.1)
+            return found
+
+    service = SmallService(no_gpu=True)
+    with away(service) as client:
+        assert asyncio.run(beside(client.url)) == verdict_of("b")
+
+
 def test_a_refusal_is_final_and_tells_what_to_do():
     service = SmallService(key="assay_right")
     with away(service, key="assay_wrong") as client:

@@ -59,7 +59,9 @@ KINDS = {
     "fault": samples.runtime_error,
     "timeout": samples.timeout,
     "cheat": samples.rejected,
-    "odd": lambda: samples.verdict(Status.UNSUPPORTED, "launch", "wgmma is not simulated.", compile=None),
+    "odd": lambda: samples.verdict(
+        Status.UNSUPPORTED, "launch", "wgmma is not simulated.", hint="Use mma.", compile=None
+    ),
 }
 
 

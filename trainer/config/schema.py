@@ -254,14 +254,14 @@ class EvaluatorSection(Section):
     """Evaluations that are under way at one time."""
     patience_s: float = Field(default=600.0, ge=0.1, le=bounds.MOST_PATIENCE_S)
     """How long one evaluation goes without a useful answer before it is given up, and how long all wait for an
-    evaluator that says it is not ready, as without any worker."""
+    evaluator that says it is not ready, as without any worker, or without one for the backend that they ask for."""
     start_patience_s: float = Field(default=300.0, ge=0, le=bounds.MOST_PATIENCE_S)
-    """How long a run waits at its start for an evaluator that does not answer."""
+    """How long a run waits at its start for an evaluator that does not answer, or takes nothing for `backend`."""
     fault_share: float = Field(default=0.1, ge=0, le=1)
     """Share of a step's conversations, and of the newest 200 evaluations, without a verdict by the evaluator's own
     fault above which the run stops. A step without any verdict always stops it."""
     backend: Literal["auto", "gpu", "sim"] = "auto"
-    """Where kernels run; with `auto` the right ones of a problem count where the first ran."""
+    """Where kernels run; with `auto` the right ones of a problem count where the run's first one ran."""
     compile_timeout_s: float = Field(default=30.0, ge=0.1, le=30)
     """Limit of all compiling [C8]."""
     run_timeout_s: float = Field(default=30.0, ge=0.1, le=30)

@@ -9,15 +9,16 @@ Evaluations overlap, `concurrency` of them at a time. Lost connections, restarts
 to sit out: it asks again and resumes by id. A verdict that is a fault of ours (`internal_error`), or that was taken
 away (`cancelled`), is asked for once more. What is left is an OracleError: never a reward, always counted; above
 `fault_share` of the newest evaluations the oracle is lost, and every later request gets an OracleLostError. So it is
-where nobody takes anything from the evaluator's queue any more, which a queue that is only long is not.
+where nobody takes anything from the evaluator's queue any more, or nothing that asks for one backend; a queue that is
+only long is no such thing.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
 from common.contract import Evaluation, Phase, ProblemFace, Reference, Status, Submission, Verdict
@@ -43,6 +44,12 @@ _NOBODY_WORKS: Final = (
     "Start workers there with `assay worker` or `assay serve`, or fix what it says; `assay doctor` on its machine "
     "tells more. The same command goes on then."
 )
+_NO_GPU: Final = "Where no GPU comes back, evaluator.backend=sim lets it go on with the simulator's estimates alone."
+
+Place = Literal["gpu", "sim"]
+"""Where a kernel ran."""
+Backend = Literal["auto", "gpu", "sim"]
+"""Where one is to run."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,8 @@ class OracleSettings:
     """How long evaluations wait where the service says that nothing is judged, as without any worker."""
     keep_evidence: bool = False
     """Keep the counts by line and the heat maps, which make most of a verdict; the evaluator has them in any case."""
+    backend: Backend = "auto"
+    """Where most submissions are to run: `wait_until_ready` waits until something runs there."""
 
     def __post_init__(self) -> None:
         counts = self.concurrency >= 1 and self.retries >= 0 and 0 <= self.fault_share <= 1
@@ -92,7 +101,11 @@ class OracleCounts:
 def oracle_settings(section: EvaluatorSection) -> OracleSettings:
     """As a configuration says."""
     return OracleSettings(
-        section.concurrency, section.start_patience_s, section.fault_share, patience_s=section.patience_s
+        section.concurrency,
+        section.start_patience_s,
+        section.fault_share,
+        patience_s=section.patience_s,
+        backend=section.backend,
     )
 
 
@@ -104,7 +117,13 @@ def too_many(failed: int, of: int, share: float) -> bool:
 class EvaluatorOracle:
     """An oracle for `trainer.conversation.episode.play`, for one event loop. It closes the client at its end."""
 
-    def __init__(self, client: AsyncClient, settings: OracleSettings | None = None) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        settings: OracleSettings | None = None,
+        ran_on: Mapping[str, Place] | None = None,
+    ) -> None:
+        """`ran_on`: where the right kernels of problems have counted so far, as an earlier oracle had it."""
         self._client = client
         self._settings = settings or OracleSettings()
         self._places = asyncio.Semaphore(self._settings.concurrency)
@@ -113,13 +132,14 @@ class EvaluatorOracle:
         self._newest: deque[bool] = deque(maxlen=_NEWEST)
         """Whether each of the newest evaluations was a fault."""
         self._lost: OracleLostError | None = None
-        self._waiting: set[asyncio.Task[tuple[Evaluation, Verdict, int]]] = set()
-        """Evaluations that are under way."""
+        self._waiting: dict[asyncio.Task[Any], Backend] = {}
+        """Evaluations that are under way, and the backend that each asks for now."""
         self._watching: asyncio.Task[None] | None = None
-        self._judged_s = 0.0
-        """When the newest verdict came."""
-        self._ran_on: dict[str, Literal["gpu", "sim"]] = {}
-        """Where the first right kernel of each problem ran that may run anywhere."""
+        self._idle_since_s: dict[Backend, float] = {}
+        """Since when nothing is judged of what asks for each backend, where the service says so."""
+        self._judged_s: dict[Backend, float] = {}
+        """When the newest verdict came to who asked for each backend."""
+        self._ran_on: dict[str, Place] = dict(ran_on or {})
 
     async def __aenter__(self) -> Self:
         return self
@@ -138,6 +158,11 @@ class EvaluatorOracle:
         """What has happened so far."""
         return self._counts
 
+    @property
+    def ran_on(self) -> dict[str, Place]:
+        """Where the right kernels of each problem count, by its id: what the next oracle of the same run is given."""
+        return dict(self._ran_on)
+
     async def wait_until_ready(self, tell: Callable[[str], None] = print) -> None:
         """Wait until the evaluator would judge what it is sent; `tell` gets what it lacks, now and then.
 
@@ -148,7 +173,7 @@ class EvaluatorOracle:
         told_s: float | None = None
         while True:
             try:
-                reason = await self._client.why_not_ready()
+                reason = await self._client.why_not_ready(backend=self._settings.backend)
                 if reason is None:
                     await self._client.problems()  # asks for the key as well
                     return
@@ -156,6 +181,7 @@ class EvaluatorOracle:
                 raise ConfigurationError(str(error), error.remedy or "Fix evaluator.url.") from error
             except NoVerdictError as error:
                 reason = str(error)
+            reason = reason.rstrip(".")
             waited_s = time.monotonic() - started_s
             if waited_s + _LOOK_AGAIN_S > self._settings.start_patience_s:
                 raise OracleLostError(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", _WHAT_TO_DO)
@@ -220,7 +246,6 @@ class EvaluatorOracle:
             except OracleLostError:
                 self._count(queued_s, started_s, faults=1)
                 raise
-            self._judged_s = time.monotonic()
             self._count(
                 queued_s,
                 started_s,
@@ -235,8 +260,8 @@ class EvaluatorOracle:
     async def _watched(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         """Raises OracleLostError where nobody has judged anything for too long."""
         asking = asyncio.create_task(self._at_one_place(submission))
-        self._waiting.add(asking)
-        asking.add_done_callback(self._waiting.discard)
+        self._waiting[asking] = submission.backend
+        asking.add_done_callback(self._waiting.pop)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
         try:
@@ -248,58 +273,90 @@ class EvaluatorOracle:
             raise self._lost from None
 
     async def _watch(self) -> None:
-        """While evaluations wait, look whether anybody works. That a service does not answer is theirs to notice."""
+        """While evaluations wait, look whether anybody works where they are to run. That a service does not answer is
+        theirs to notice.
+        """
         patience_s = self._settings.patience_s
-        idle_since_s: float | None = None
+        self._idle_since_s = {}
         while self._waiting:
             await asyncio.sleep(min(_LOOK_FOR_WORKERS_S, patience_s / 4))
-            try:
-                lacks = await self._client.why_not_ready(own_word=True)
-            except NoVerdictError:
-                lacks = None
+            lacking = {backend: await self._lacks(backend) for backend in set(self._waiting.values())}
             now_s = time.monotonic()
-            if lacks is None or not self._waiting:
-                idle_since_s = None
-                continue
-            idle_since_s = max(idle_since_s or now_s, self._judged_s)
-            if now_s - idle_since_s >= patience_s:
-                self._lost = OracleLostError(
-                    f"Nobody takes work from the evaluator's queue: {len(self._waiting)} evaluations have waited "
-                    f"{now_s - idle_since_s:.0f} s, and it says: {lacks}",
-                    _NOBODY_WORKS,
-                )
-                for asking in self._waiting:
-                    asking.cancel()
-                return
+            self._idle_since_s = {
+                backend: max(self._idle_since_s.get(backend, now_s), self._judged_s.get(backend, 0.0))
+                for backend, lacks in lacking.items()
+                if lacks is not None and backend in self._waiting.values()
+            }
+            for backend, since_s in self._idle_since_s.items():
+                if now_s - since_s >= patience_s:
+                    self._give_up(backend, now_s - since_s, lacking[backend])
+                    return
+
+    async def _lacks(self, backend: Backend) -> str | None:
+        """Why the service says that it judges nothing for a backend; None where it does, or says nothing."""
+        try:
+            return await self._client.why_not_ready(own_word=True, backend=backend)
+        except NoVerdictError:
+            return None
+
+    def _give_up(self, backend: Backend, idle_s: float, lacks: str | None) -> None:
+        waiting = sum(one == backend for one in self._waiting.values())
+        asks = "" if backend == "auto" else f" that ask for the backend {backend}"
+        self._lost = OracleLostError(
+            f"Nobody takes work from the evaluator's queue: {waiting} evaluations{asks} have waited {idle_s:.0f} s, "
+            f"and it says: {lacks}",
+            f"{_NOBODY_WORKS} {_NO_GPU}" if backend == "gpu" else _NOBODY_WORKS,
+        )
+        for asking in self._waiting:
+            asking.cancel()
 
     async def _at_one_place(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         """With the backend `auto` the right kernels of a problem count as they ran where the first one did, also
         where a worker with a GPU comes or goes meanwhile: a speedup that was measured and one that was estimated are
-        over different baselines, and rewards of them are compared.
+        over different baselines, and rewards of them are compared. Who names a backend decides anew.
         """
         found = await self._insist(submission)
         verdict = found[1]
-        if submission.backend != "auto" or verdict.status is not Status.PASSED:
+        if verdict.status is not Status.PASSED:
+            return found
+        if submission.backend != "auto":
+            self._ran_on[submission.problem] = verdict.backend
             return found
         place = self._ran_on.setdefault(submission.problem, verdict.backend)
         if verdict.backend == place:
             return found
         # Only now: a submission that is sent otherwise has no verdict yet, where this one may have.
+        asking = asyncio.current_task()
+        assert asking is not None
+        self._waiting[asking] = place
         return await self._insist(submission.model_copy(update={"backend": place}))
 
     async def _insist(self, submission: Submission) -> tuple[Evaluation, Verdict, int]:
         for retried in range(self._settings.retries + 1):
             last = retried == self._settings.retries
             try:
-                evaluation = await self._client.evaluation(submission, fresh=retried > 0)
+                evaluation = await self._ask(submission, fresh=retried > 0)
             except EvaluatorError:
                 if last:
                     raise
                 continue
             verdict = evaluation.verdict
             if verdict is not None and verdict.status is not Status.CANCELLED:
+                self._judged_s[submission.backend] = time.monotonic()
                 return evaluation, verdict, retried
         raise NoVerdictError("The evaluation was cancelled by someone else, and so was the one in its place.")
+
+    async def _ask(self, submission: Submission, *, fresh: bool) -> Evaluation:
+        """Where nobody takes it by the service's own word, it is asked again: `_watch` says when to give up."""
+        while True:
+            try:
+                return await self._client.evaluation(submission, fresh=fresh)
+            except (EvaluatorError, RequestRefusedError):
+                raise
+            except NoVerdictError:
+                if submission.backend not in self._idle_since_s:
+                    raise
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _count(self, queued_s: float, started_s: float, **more: int) -> None:
         now_s, counts = time.monotonic(), self._counts

@@ -258,11 +258,14 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         verl_configs: Mapping[AgentRole, DictConfig],
         clients: Mapping[AgentRole, Any],
         key: str | None,
+        ran_on: Mapping[str, oracle.Place],
     ) -> None:
-        """`key`: the evaluator's. The environment of a cluster's processes lacks it, and Ray shows what it adds."""
+        """`key`: the evaluator's. The environment of a cluster's processes lacks it, and Ray shows what it adds.
+        `ran_on`: where right kernels counted before this start.
+        """
         first = config.roles[0]
         super().__init__(verl_configs[first], clients[first], None, None)
-        self._config, self._key = config, key
+        self._config, self._key, self._ran_on = config, key, ran_on
         # Each agent may have a model of its own, and with it a tokenizer.
         tokenizers = {role: _tokenizer(verl_configs[role]) for role in config.roles}
         self._company = AgentPool(config, clients, tokenizers, model_tester(config))
@@ -270,20 +273,23 @@ class ConversationWorker(_Worker):  # type: ignore[misc,valid-type,unused-ignore
         self._oracle: oracle.EvaluatorOracle | None = None
         self._room = asyncio.Semaphore(config.rollout.concurrency)
 
-    async def play(self, seats: Sequence[AgentSlot]) -> tuple[list[ConversationResult], dict[str, float]]:
-        """Play conversations side by side. With them come what the oracle has counted so far, and the seconds in
-        which something was generated (`generating`) and the evaluator alone was waited for (`waiting`).
+    async def play(
+        self, seats: Sequence[AgentSlot]
+    ) -> tuple[list[ConversationResult], dict[str, float], dict[str, oracle.Place]]:
+        """Play conversations side by side. With them come what the oracle has counted so far and the seconds in
+        which something was generated (`generating`) and the evaluator alone was waited for (`waiting`), and where
+        the right kernels of each problem count.
         """
         if self._oracle is None:
             section = self._config.evaluator
             client = AsyncClient(section.url, self._key, patience_s=section.patience_s)
-            self._oracle = oracle.EvaluatorOracle(client, oracle.oracle_settings(section))
+            self._oracle = oracle.EvaluatorOracle(client, oracle.oracle_settings(section), self._ran_on)
             self._company.oracle = self._oracle
         began_s = time.monotonic()
         outcomes = await asyncio.gather(*(self._one(seat) for seat in seats))
         generating_s, all_s = self._company.busy.taken_s(), time.monotonic() - began_s
         times = {"generating": generating_s, "waiting": max(all_s - generating_s, 0.0)}
-        return list(outcomes), {**asdict(self._oracle.counts), **times}
+        return list(outcomes), {**asdict(self._oracle.counts), **times}, self._oracle.ran_on
 
     async def _one(self, seat: AgentSlot) -> ConversationResult:
         trajectory = {"step": seat.step, "sample_index": 0, "rollout_n": seat.candidate, "validate": seat.evaluating}
@@ -341,7 +347,10 @@ def _tokenizer(config: DictConfig) -> Any:
 
 
 def start_worker(
-    config: TrainingConfig, verl_configs: Mapping[AgentRole, DictConfig], clients: Mapping[AgentRole, Any]
+    config: TrainingConfig,
+    verl_configs: Mapping[AgentRole, DictConfig],
+    clients: Mapping[AgentRole, Any],
+    ran_on: Mapping[str, oracle.Place],
 ) -> Any:
     """The Ray actor that plays a run's conversations.
 
@@ -352,7 +361,7 @@ def start_worker(
         num_cpus=0, max_concurrency=max(1000, config.rollout.concurrency + 16), scheduling_strategy=here
     )
     key = os.environ.get(config.evaluator.key_variable)
-    return actor.remote(config, dict(verl_configs), dict(clients), key)
+    return actor.remote(config, dict(verl_configs), dict(clients), key, dict(ran_on))
 
 
 @contextmanager

@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, Final
 
+from common.contract import Status
 from trainer.config.schema import TrainingConfig
 from trainer.conversation.conversation import AgentName
 from trainer.errors import OracleLostError
 from trainer.evaluator.oracle import too_many
 from trainer.rl.sequences import credited
 
+_FEWEST_UNSUPPORTED: Final = 20
+"""Verdicts in a row, over whole steps: a few kernels that use what is not supported are what an agent may write."""
 _SAME: Final = 1e-6
 """Credits that differ by no more teach nothing: verl has them as float32."""
 
 
 def refuse_without_verdicts(outcomes: Sequence[Any], fault_share: float) -> None:
     """Raise OracleLostError where no conversation came to its end, or more than `fault_share` of them were left out,
-    by
-    the evaluator's own fault. The oracle counts evaluations, of which a conversation has several.
+    by the evaluator's own fault. The oracle counts evaluations, of which a conversation has several.
     """
     left_out = [outcome.left_out for outcome in outcomes if outcome.left_out is not None]
     many = too_many(len(left_out), len(outcomes), fault_share)
@@ -31,6 +33,38 @@ def refuse_without_verdicts(outcomes: Sequence[Any], fault_share: float) -> None
             f"never all. The last one: {left_out[-1]}",
             "Look at the logs of the evaluator. Then go on from the last checkpoint.",
         )
+
+
+def unsupported_in_a_row(outcomes: Sequence[Any], before: int, url: str) -> int:
+    """How many verdicts have come one after another that are `unsupported`, those of this step included: `before` are
+    those of the steps before it. 0 where this step has another one.
+
+    Raises OracleLostError, with what the evaluator at `url` says of the first, where they are too many to be what an
+    agent wrote now and then: nothing is learned from them, and a model that is not at fault would go on for ever.
+    """
+    tried = [
+        (outcome.conversation.task, attempt)
+        for outcome in outcomes
+        if outcome.conversation is not None
+        for attempt in outcome.conversation.attempts
+        if attempt.verdict is not None and attempt.repeats is None
+    ]
+    if any(attempt.verdict.status is not Status.UNSUPPORTED for _, attempt in tried):
+        return 0
+    if not tried or before + len(tried) < _FEWEST_UNSUPPORTED:
+        return before + len(tried)
+    task, first = tried[0]
+    evaluation_id = first.tested.evaluation_id
+    said = " ".join(filter(None, (first.verdict.message, first.verdict.hint)))
+    raise OracleLostError(
+        f"The evaluator at {url} ran none of the {len(tried)} kernels of step {outcomes[0].seat.step}"
+        f"{f', nor of the {before} before them' if before else ''}: every verdict is unsupported, and nothing can be "
+        f"learned from that. Of the first, for {task.problem} on the backend {first.verdict.backend}"
+        f"{f' (evaluation {evaluation_id})' if evaluation_id else ''}, it says: {said}",
+        "Fix what it says (`assay doctor` on its machine tells more), or set evaluator.backend or evaluator.url to "
+        "where these kernels can run. Then go on from the last checkpoint.",
+        evaluation_id,
+    )
 
 
 def told_apart(outcomes: Sequence[Any], config: TrainingConfig) -> set[str]:

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from common.file_replacement import replace_file
 from trainer.config.schema import AgentRole
 from trainer.data.tasks import Task
 from trainer.errors import CheckpointError, TrainerError, is_out_of_memory
+from trainer.evaluator.oracle import Place
 from trainer.rl.curriculum import Curriculum
 
 FORM: Final = 1
@@ -124,6 +125,8 @@ class RunProgress:
     curriculum: Curriculum
     models: Mapping[AgentRole, str] = field(default_factory=dict)
     """The folder of each model that was made here, by agent."""
+    ran_on: Mapping[str, Place] = field(default_factory=dict)
+    """Where the right kernels of each problem count, by its id, with `evaluator.backend` auto."""
     step: int = 0
     episodes: int = 0
     left_out: int = 0
@@ -131,7 +134,8 @@ class RunProgress:
 
     def state(self) -> dict[str, Any]:
         counted = {name: getattr(self, name) for name in ("episodes", "left_out", "failures")}
-        return {**counted, "curriculum": self.curriculum.state(), "models": dict(self.models)}
+        kept = {"models": dict(self.models), "ran_on": dict(self.ran_on)}
+        return {**counted, "curriculum": self.curriculum.state(), **kept}
 
     def restore(self, found: Checkpoint, training: Sequence[Task] = ()) -> None:
         """Go on from a checkpoint, at the first tier from its own on that has any of the tasks to train on. Raises
@@ -140,13 +144,16 @@ class RunProgress:
         try:
             counted = [int(found.state[name]) for name in ("episodes", "left_out", "failures")]
             curriculum, models = found.state["curriculum"], dict(found.state.get("models", {}))
+            ran_on = dict(found.state.get("ran_on", {}))
+            if not set(ran_on.values()) <= set(get_args(Place)):
+                raise ValueError(f"ran_on names other places than {', '.join(get_args(Place))}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"The state of the checkpoint in {found.folder} cannot be read: {type(error).__name__} {error}.",
                 "Remove this folder to go on from the one before it.",
             ) from error
         self.curriculum = self.curriculum.restored(curriculum).skipping(training)
-        self.step, self.models = found.step, models
+        self.step, self.models, self.ran_on = found.step, models, ran_on
         self.episodes, self.left_out, self.failures = counted
 
 

@@ -33,7 +33,7 @@ from trainer.reporting import transcripts
 from trainer.reporting.gpu_use import GpuUse
 from trainer.reporting.metrics import MetricsWriter, evaluated, shares_of_time, training_measures
 from trainer.rl import ray_session
-from trainer.rl.batch import refuse_without_verdicts, told_apart
+from trainer.rl.batch import refuse_without_verdicts, told_apart, unsupported_in_a_row
 from trainer.rl.checkpoints import Checkpoint, Checkpoints, RunProgress, loading_checkpoint, writing_checkpoint
 from trainer.rl.curriculum import curriculum_of, outcome_of
 from trainer.rl.processes import asked_to_stop
@@ -158,6 +158,8 @@ class _Run:
         self.gpu_use = gpu_use
         self.rewards: list[float | None] = []
         self.evaluations: dict[int, float | None] = {}
+        self.unsupported = 0
+        """Verdicts of the newest steps that say so, one after another."""
 
     def go(self, composed: Mapping[AgentRole, Any], found: Checkpoint | None) -> RunSummary:
         """All steps that are left."""
@@ -180,7 +182,7 @@ class _Run:
                     pools = pools or learner.pools
                 self.learners[role] = learner
             clients = {role: learner.get_llm_client() for role, learner in self.learners.items()}
-            self.worker = agent_loop.start_worker(self.config, composed, clients)
+            self.worker = agent_loop.start_worker(self.config, composed, clients, self.progress.ran_on)
             saved = self._steps(found)
             for learner in self.learners.values():
                 learner.release()
@@ -294,8 +296,10 @@ class _Run:
             kept += [outcome for outcome in outcomes if outcome.seat.uid in useful]
             flat += [outcome for outcome in outcomes if outcome.seat.uid not in useful]
             refuse_without_verdicts(kept + flat, self.config.evaluator.fault_share)
+            unsupported = unsupported_in_a_row(kept + flat, self.unsupported, self.config.evaluator.url)
             if len({outcome.seat.uid for outcome in kept}) >= algorithm.prompts_per_step:
                 break
+        self.unsupported = unsupported
         if flat:
             # They count for rates and transcripts, and nothing can be learned from them.
             self.loop.forget([key for outcome in flat for key in (outcome.keys or {}).values()])
@@ -304,7 +308,7 @@ class _Run:
     def _play(self, seats: Sequence[Any]) -> tuple[list[Any], dict[str, float]]:
         import ray
 
-        outcomes, times = ray.get(self.worker.play.remote(list(seats)))
+        outcomes, times, self.progress.ran_on = ray.get(self.worker.play.remote(list(seats)))
         fatal = next((outcome.fatal for outcome in outcomes if outcome.fatal is not None), None)
         if fatal is not None:
             raise fatal

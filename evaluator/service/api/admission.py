@@ -252,7 +252,7 @@ class Admission:
         able: dict[int, Asked] = {}
         for index, one in enumerate(asked):
             try:
-                able[index] = _ruled(one) or replace(one, reuse_key=self._reuse_key(one.submission, one.tenant))
+                able[index] = _ruled(one) or self._known_by(one)
             except (ApiError, AssayError) as refusal:
                 answers[index] = refusal
         if able:
@@ -274,8 +274,12 @@ class Admission:
                 "installed, or ASSAY_MOST_REFERENCES=0 to say this for good.",
             )
 
-    def _reuse_key(self, submission: Submission, tenant: str) -> str | None:
-        """What a verdict depends on, as one key; None where nobody knows who would judge. Raises ApiError."""
+    def _known_by(self, asked: Asked) -> Asked:
+        """With all that its verdict would depend on, as one key, where it is known who would judge; or unserved.
+
+        Raises ApiError.
+        """
+        submission = asked.submission
         if is_foreign_problem(submission.problem):
             self._look_for_references(submission)
             version = RULES  # the text is in its id
@@ -287,22 +291,18 @@ class Admission:
         fleet = self._fleet.workers()
         with_gpu = [worker for worker in fleet if worker.backend == "gpu"]
         if submission.backend == "gpu" and fleet and not with_gpu:
-            raise ApiError(
-                "no-worker",
-                "This submission asks for a GPU, and no worker with one is alive.",
-                'Ask for the backend "auto" or "sim", or try again when one has been started.',
-                retry_after_s=30,
-            )
+            return replace(asked, unserved=True)
         judges = with_gpu if with_gpu and submission.backend != "sim" else fleet
         if not judges:
-            return None
+            return asked
         backend = "gpu" if judges is with_gpu else "sim"
         # The simulator gives the same verdict on every host; a time is of one model of GPU.
         able = {
             (one.device if backend == "gpu" else "", one.arch, one.toolchain, one.grader_version) for one in judges
         }
         facts = [fact for one in sorted(able) for fact in one]
-        return reuse_key(self._secret, (_RULES, tenant, as_bytes(submission), version, backend, *facts))
+        key = reuse_key(self._secret, (_RULES, asked.tenant, as_bytes(submission), version, backend, *facts))
+        return replace(asked, reuse_key=key)
 
 
 def _alone(refused: ApiError) -> ApiError:

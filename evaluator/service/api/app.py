@@ -191,11 +191,12 @@ async def livez() -> Response:
     },
 )
 async def readyz(service: Here) -> Response:
-    """Whether an evaluation that came now would be judged."""
-    reason = await run_in_threadpool(service.fleet.why_not_ready)
+    """Whether an evaluation that came now would be judged: one that may run anywhere, and on each backend."""
+    lacking = await run_in_threadpool(service.fleet.lacking)
     if service.watch.closed:
-        reason = "The server is stopping."
-    ready = Readiness(ready=reason is None, reason=reason)
+        lacking = dict.fromkeys(lacking, "The server is stopping.")
+    reason = lacking["auto"]
+    ready = Readiness(ready=reason is None, reason=reason, backends={"gpu": lacking["gpu"], "sim": lacking["sim"]})
     return as_json(ready, 200 if ready.ready else 503, {} if ready.ready else {"Retry-After": "2"})
 
 

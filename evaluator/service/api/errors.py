@@ -16,6 +16,7 @@ from evaluator.errors import AssayError, StorageError, UnknownProblemError, Usag
 from evaluator.service import logs
 from evaluator.service.storage.models import (
     IdempotencyConflictError,
+    NoWorkerError,
     QueueFullError,
     QuotaExceededError,
     TooManyProblemsError,
@@ -109,6 +110,8 @@ def refusal_of(error: AssayError) -> ApiError:
         return ApiError("idempotency-clash", str(error), error.remedy)
     if isinstance(error, QueueFullError):
         return ApiError("queue-full", str(error), error.remedy, error.retry_after_s)
+    if isinstance(error, NoWorkerError):
+        return ApiError("no-worker", str(error), error.remedy, error.retry_after_s)
     if isinstance(error, QuotaExceededError | TooManyProblemsError):
         return ApiError("quota-exceeded", str(error), error.remedy, error.retry_after_s)
     if isinstance(error, UsageError):

@@ -101,6 +101,9 @@ class Readiness(Wire):
     ready: bool
     reason: str | None = None
     """Why not; null when ready."""
+    backends: dict[Literal["gpu", "sim"], str | None]
+    """Why one that asks for this backend would not be judged; null where it would. A service is ready without a GPU,
+    since most evaluations may run anywhere."""
 
 
 class Liveness(Wire):

@@ -192,6 +192,8 @@ class Asked:
     """How many problems of its own the tenant may have kept."""
     verdict: Verdict | None = None
     """Where no worker is needed to rule on it; of its source is then kept what `kept_source` gives."""
+    unserved: bool = False
+    """Whether no worker is there that could ever take it."""
     refused_lately: int = 0
     """How much of the quota per minute went to requests that were refused."""
 
@@ -261,6 +263,9 @@ class Swept:
     """Ids of those that were lost too often, even alone, and ended in `internal_error`."""
     cancelled: tuple[str, ...] = ()
     """Ids of lost attempts of cancelled evaluations: ended as `cancelled`."""
+    rerouted: tuple[tuple[str, str], ...] = ()
+    """(evaluation id, queue) of those that may run anywhere and waited for a GPU that nobody serves any more: they
+    begin again, where others work. Announce them."""
     stale_announcements: tuple[tuple[str, str], ...] = ()
     """(evaluation id, queue) of those that wait although they were announced a while ago: announce them again."""
 
@@ -350,6 +355,17 @@ class QuotaExceededError(AssayError):
         self.retry_after_s = retry_after_s
 
 
+class NoWorkerError(AssayError):
+    """Nobody could take it, and others are there to say so."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This submission asks for a GPU, and no worker with one is alive.",
+            'Ask for the backend "auto" or "sim", or try again when one has been started.',
+        )
+        self.retry_after_s = 30.0
+
+
 class IdempotencyConflictError(UsageError):
     """The same Idempotency-Key came with another submission."""
 
@@ -381,7 +397,12 @@ class LargeEvaluationError(AssayError):
 
 
 Refusal: TypeAlias = (
-    QueueFullError | QuotaExceededError | IdempotencyConflictError | TooManyProblemsError | UnknownProblemError
+    QueueFullError
+    | QuotaExceededError
+    | NoWorkerError
+    | IdempotencyConflictError
+    | TooManyProblemsError
+    | UnknownProblemError
 )
 Answer: TypeAlias = Accepted | Refusal
 """What comes of one that asked."""

@@ -34,13 +34,14 @@ def open_storage(
 ) -> Storage:
     """The repositories of the database at `url`, which and the clocks are those of `Database`. Raises UsageError."""
     database = Database(url, clock, steady_clock)
+    workers = WorkerRepository(database)
     return Storage(
         database,
         SubmissionRepository(database),
         EvaluationRepository(database),
         LeaseRepository(database),
-        SweepRepository(database),
-        WorkerRepository(database),
+        SweepRepository(database, workers.fleet),
+        workers,
         ApiKeyRepository(database),
         CounterRepository(database),
         ForeignProblemRepository(database),

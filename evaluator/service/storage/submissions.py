@@ -26,6 +26,7 @@ from evaluator.service.storage.models import (
     Answer,
     Asked,
     IdempotencyConflictError,
+    NoWorkerError,
     QueueFullError,
     QuotaExceededError,
     Refusal,
@@ -114,9 +115,9 @@ class SubmissionRepository:
         What stands for a problem that the tenant states is kept with the first submission that brings it.
 
         A refusal stands in its one's place: IdempotencyConflictError (the key came with another submission),
-        QueueFullError (`max_queued` evaluations wait), QuotaExceededError, TooManyProblemsError, UnknownProblemError
-        (a problem of the tenant's own that is not here). All is one transaction. Raises StorageError; then none of
-        them is accepted.
+        NoWorkerError (it is `unserved`), QueueFullError (`max_queued` evaluations wait), QuotaExceededError,
+        TooManyProblemsError, UnknownProblemError (a problem of the tenant's own that is not here). All is one
+        transaction. Raises StorageError; then none of them is accepted.
         """
         answers: list[Answer] = []
         accepted: list[Accepted] = []
@@ -147,6 +148,8 @@ class SubmissionRepository:
                 if before.body_sha256 != body_sha256:
                     raise IdempotencyConflictError(evaluation.id)
                 return Accepted(evaluation, "repeated")
+        if asked.unserved:
+            raise NoWorkerError
         seq = None
         if asked.reuse_key is not None and not asked.fresh:
             in_host_tier = asked.submission.settings.host_tier != "off"

@@ -6,7 +6,7 @@ neither a time of day that jumps nor an hour without a database costs a worker i
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,13 +14,26 @@ from sqlalchemy import delete, or_, select, update
 
 from evaluator.service.storage.database import Database
 from evaluator.service.storage.evaluation_rows import forget_foreign, lose_attempt
-from evaluator.service.storage.models import Swept
+from evaluator.service.storage.models import ALIVE_WITHIN_S, FIRST_QUEUE, Swept, WorkerFacts
 from evaluator.service.storage.tables import evaluations, is_done, is_queued, is_running, workers
 
 STALE_S: Final = 30.0
 """Age at which an announcement is repeated for the first time; later ones wait up to four times as long."""
 
 _MAX_ANNOUNCED: Final = 1000
+_GPU_QUEUE: Final = "gpu"
+_AS_AT_FIRST: Final = {
+    "stage": "compile",
+    "queue": FIRST_QUEUE,
+    "attempt": 0,
+    "yields": 0,
+    "compiled_s": None,
+    "worked_s": None,
+    "losses": 0,
+    "lost_at": None,
+    "alone": False,
+    "progress": None,
+}
 _MAX_DELETED: Final = 500
 """Rows that one transaction deletes."""
 _JUMP_S: Final = 60.0
@@ -39,11 +52,15 @@ class _Watched:
 class SweepRepository:
     """What a sweeper does with evaluations. It remembers what it saw: sweep with the same one again."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, fleet: Callable[[], Iterable[WorkerFacts]]) -> None:
+        """`fleet`: the workers that live."""
         self._database = database
         self._sweeping = threading.Lock()
         self._swept_at: float | None = None
         self._watched: dict[int, _Watched] = {}
+        self._fleet = fleet
+        self._no_gpu_since: float | None = None
+        """Steady time since when no worker serves a GPU, while evaluations that may run anywhere wait for one."""
         self._offset: float | None = None
         """Time of day less steady time, at the last `retain`."""
 
@@ -69,7 +86,7 @@ class SweepRepository:
                             dead.append(row.id)
                         case "requeued":
                             requeued.append((row.id, row.queue))
-            return Swept(tuple(requeued), tuple(dead), tuple(cancelled), self._stale())
+            return Swept(tuple(requeued), tuple(dead), tuple(cancelled), self._reroute(), self._stale())
 
     def _look(self) -> list[tuple[int, int]]:
         """(seq, beat) of the leases that have been still for too long."""
@@ -89,6 +106,33 @@ class SweepRepository:
                 watched[row.seq] = _Watched(row.beat, before.still_s + min(passed_s, row.lease_s / 3))
         self._watched = watched
         return [(row.seq, row.beat) for row in rows if watched[row.seq].still_s >= row.lease_s]
+
+    def _reroute(self) -> tuple[tuple[str, str], ...]:
+        """Let those that may run anywhere begin again where their queue, a GPU's, has been nobody's for as long as a
+        worker may be silent: one that starts again meanwhile finds them. Who asked for a GPU waits for one.
+        """
+        waits = is_queued & (_row.queue == _GPU_QUEUE) & (_row.backend == "auto")
+        with self._database.reading() as connection:
+            if connection.execute(select(_row.seq).where(waits).limit(1)).first() is None:
+                self._no_gpu_since = None
+                return ()
+        serving = [worker for worker in self._fleet() if not worker.draining]
+        queues = {queue for worker in serving for queue in worker.queues}
+        if any(worker.serves_gpu for worker in serving) or not queues >= {FIRST_QUEUE, "sim"}:
+            self._no_gpu_since = None
+            return ()
+        steady = self._database.steady_clock()
+        self._no_gpu_since = steady if self._no_gpu_since is None else self._no_gpu_since
+        if steady - self._no_gpu_since < ALIVE_WITHIN_S:
+            return ()
+        now = self._database.clock()
+        with self._database.writing() as connection:
+            oldest = select(_row.seq, _row.id).where(waits).order_by(_row.seq).limit(_MAX_ANNOUNCED)
+            rows = connection.execute(oldest.with_for_update(skip_locked=True)).all()
+            begun = update(evaluations).where(_row.seq.in_([row.seq for row in rows]))
+            when = {"queued_at": now, "announced_at": now, "announcements": 0}
+            connection.execute(begun.values(version=_row.version + 1, **when, **_AS_AT_FIRST))
+        return tuple((row.id, FIRST_QUEUE) for row in rows)
 
     def _stale(self) -> tuple[tuple[str, str], ...]:
         now = self._database.clock()

@@ -44,7 +44,9 @@ class Sweeper:
             _LOG.error("lost too often: given up", evaluation_id=evaluation_id)
         for evaluation_id, queue in swept.requeued:
             _LOG.warning("lost by its worker: to be tried again", evaluation_id=evaluation_id, queue=queue)
-        for evaluation_id, queue in (*swept.requeued, *swept.stale_announcements):
+        for evaluation_id, _ in swept.rerouted:
+            _LOG.warning("no worker with a GPU is left: to be judged elsewhere", evaluation_id=evaluation_id)
+        for evaluation_id, queue in (*swept.requeued, *swept.rerouted, *swept.stale_announcements):
             self._announcer.announce(evaluation_id, queue)
         if self._retain_s is not None and time.monotonic() - self._retained_s > _RETAIN_EVERY_S:
             self._retained_s = time.monotonic()

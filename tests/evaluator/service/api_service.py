@@ -47,6 +47,11 @@ def facts(**changes):
     return WorkerFacts(**(known | changes))
 
 
+def unready(reason):
+    """What /readyz says where nothing is judged."""
+    return {"ready": False, "reason": reason, "backends": {"gpu": reason, "sim": reason}}
+
+
 @dataclass
 class Served:
     url: str

@@ -7,17 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 import sample_verdicts as samples
+from api_service import facts
 from serving import Serving
 from small_service import Road, SmallService
 
 from common.client import AsyncClient, NoVerdictError
 from common.contract import Settings, Status, Submission
+from evaluator.service.storage.storage import open_storage
 from trainer.config.schema import EvaluatorSection as EvaluatorSection
 from trainer.conversation.rewards import RewardSettings, immediate_reward
 from trainer.errors import ConfigurationError, OracleError, OracleLostError
 from trainer.evaluator.oracle import EvaluatorOracle, OracleSettings, oracle_settings, slim
 
 NAIVE = "__global__ void k(const float* x, float* y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }"
+ALL = "blockIdx.x * blockDim.x + threadIdx.x;"
 
 
 def submission(number=0):
@@ -128,15 +131,15 @@ class Fleet:
         """Nothing is open."""
 
 
-def judged(fleet, *sources, problem="relu", backend="auto", at_once=False):
+def judged(fleet, *sources, problem="relu", backend="auto", at_once=False, ran_on=None):
     async def all_of_them():
-        async with EvaluatorOracle(fleet, OracleSettings(retries=0)) as oracle:
+        async with EvaluatorOracle(fleet, OracleSettings(retries=0), ran_on) as oracle:
             asking = [
                 oracle.evaluate(Submission(problem=problem, source=f"{NAIVE} // {one}", backend=backend))
                 for one in sources
             ]
             found = await asyncio.gather(*asking) if at_once else [await one for one in asking]
-            return [one.verdict.backend for one in found], oracle.counts
+            return [one.verdict.backend for one in found], oracle.counts, oracle.ran_on
 
     return asyncio.run(all_of_them())
 
@@ -144,7 +147,7 @@ def judged(fleet, *sources, problem="relu", backend="auto", at_once=False):
 @pytest.mark.parametrize(("first", "other"), [("gpu", "sim"), ("sim", "gpu")])
 def test_a_problem_stays_where_its_first_right_kernel_ran_when_a_gpu_comes_or_goes(first, other):
     fleet = Fleet([other, first, other, first, other])
-    backends, counts = judged(fleet, "wrong", "right", "right", "right", "wrong")
+    backends, counts, _ = judged(fleet, "wrong", "right", "right", "right", "wrong")
     assert backends == [other, first, first, first, other], "a wrong kernel earns the same anywhere"
     assert fleet.backends == ["auto", "auto", "auto", first, "auto", "auto"]
     assert (counts.judged, counts.faults) == (5, 0)
@@ -153,6 +156,20 @@ def test_a_problem_stays_where_its_first_right_kernel_ran_when_a_gpu_comes_or_go
     fleet = Fleet([])
     assert judged(fleet, "right", backend=first)[0] == [first]
     assert fleet.backends == [first]
+
+
+@pytest.mark.parametrize(("first", "other"), [("gpu", "sim"), ("sim", "gpu")])
+def test_a_problem_stays_there_for_the_next_oracle_too_until_a_backend_is_named(first, other):
+    _, _, ran_on = judged(Fleet([other, first]), "wrong", "right")
+    assert ran_on == {"relu": first}
+    fleet = Fleet([other, other])
+    backends, _, after = judged(fleet, "right", "wrong", ran_on=ran_on)
+    assert (backends, fleet.backends) == ([first, other], ["auto", first, "auto"])
+    assert after == ran_on
+    assert judged(Fleet([other]), "right", problem="softmax", ran_on=ran_on)[2] == {"relu": first, "softmax": other}
+    fleet = Fleet([])
+    assert judged(fleet, "wrong", "right", backend=other, ran_on=ran_on)[2] == {"relu": other}
+    assert fleet.backends == [other] * 2, "who names one gets it"
 
 
 def test_a_wrong_key_ends_it_at_once():
@@ -226,6 +243,72 @@ def test_a_queue_that_nobody_takes_work_from_ends_the_run_and_says_what_to_start
     assert str(outcomes[0]).endswith("No worker is alive.")
     assert "`assay worker`" in outcomes[0].remedy
     assert (oracle.counts.asked, oracle.counts.judged) == (3, 0)
+
+
+def test_a_gpu_that_is_gone_ends_a_run_that_asks_for_it_though_other_workers_judge(tmp_path, toolbox):
+    (toolbox.settings.data_dir / "cache").mkdir(parents=True, exist_ok=True)
+    serving = Serving(tmp_path)
+    serving.start(workers=1)
+    storage = open_storage(f"sqlite:///{serving.data / 'assay.db'}")
+    storage.workers.register(facts(id="on-a-gpu", queues=("gpu",), backend="gpu"))
+    judged_here = []
+
+    async def all_of_them():
+        client = AsyncClient(serving.url, wait_s=0.5, patience_s=2.0)  # by that alone it would be a fault
+        async with EvaluatorOracle(client, OracleSettings(patience_s=4.0), {"relu": "gpu"}) as oracle:
+
+            def asked(source, backend):
+                quick = Settings(verification="quick")
+                sent = Submission(problem="relu", source=source, backend=backend, settings=quick)
+                return asyncio.create_task(oracle.evaluate(sent))
+
+            await asked(NAIVE, "sim")
+            asking = [asked(f"{NAIVE} // {number}", "gpu") for number in range(2)]
+            while [one.queue for one in storage.evaluations.list(None).items][:2] != ["gpu", "gpu"]:
+                assert not any(one.done() for one in asking)
+                await asyncio.sleep(0.1)
+            storage.workers.gone("on-a-gpu")
+            await asyncio.sleep(1.1)  # for so long the service counts on whom it knew
+            await asked(NAIVE, "sim")
+            # It is right on the simulator, and then asked about for the GPU, which is refused.
+            asking.append(asked(NAIVE.replace("x[i]", "fmaxf(x[i], 0.0f)").replace("threadIdx.x;", ALL), "auto"))
+            with contextlib.suppress(OracleLostError):
+                for _ in range(100):
+                    judged_here.append((await asked(NAIVE, "sim")).verdict.status)
+                    await asyncio.sleep(0.2)
+                pytest.fail("the run goes on")
+            return await asyncio.gather(*asking, return_exceptions=True)
+
+    try:
+        outcomes = asyncio.run(all_of_them())
+        assert "queued" not in serving.rows(), "what waits is taken back"
+    finally:
+        storage.database.close()
+        serving.stop()
+    assert judged_here[:5] == [Status.INCORRECT] * 5, "which are no sign of who has a GPU"
+    assert [type(one) for one in outcomes] == [OracleLostError] * 3
+    said = str(outcomes[0])
+    assert "3 evaluations that ask for the backend gpu have waited 4 s" in said
+    assert said.endswith("it says: No worker with a GPU is alive.")
+    assert "evaluator.backend=sim" in outcomes[0].remedy
+
+
+def test_a_run_that_asks_for_a_gpu_waits_at_its_start_until_one_is_there(monkeypatch):
+    monkeypatch.setattr("trainer.evaluator.oracle._LOOK_AGAIN_S", 0.05)
+    told = []
+
+    async def wait(url, backend):
+        settings = OracleSettings(start_patience_s=0.4, backend=backend)
+        async with EvaluatorOracle(AsyncClient(url), settings) as oracle:
+            await oracle.wait_until_ready(told.append)
+
+    with served(lacks={"gpu": "No worker with a GPU is alive.", "sim": None}) as (_, url):
+        asyncio.run(wait(url, "auto"))
+        asyncio.run(wait(url, "sim"))
+        assert told == []
+        with pytest.raises(OracleLostError, match=r"not ready after .*: No worker with a GPU is alive\.$"):
+            asyncio.run(wait(url, "gpu"))
+    assert told[0].startswith("Waiting for the evaluator (No worker with a GPU is alive)")
 
 
 def test_a_queue_that_is_only_long_ends_no_run(service):
@@ -325,8 +408,8 @@ def test_something_else_at_the_address_is_no_evaluator():
 
 
 def test_a_configuration_says_how_it_is_asked():
-    section = EvaluatorSection(concurrency=3, fault_share=0.5, patience_s=7)
-    assert oracle_settings(section) == OracleSettings(3, 300.0, 0.5, patience_s=7)
+    section = EvaluatorSection(concurrency=3, fault_share=0.5, patience_s=7, backend="gpu")
+    assert oracle_settings(section) == OracleSettings(3, 300.0, 0.5, patience_s=7, backend="gpu")
 
 
 @pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"fault_share": 1.5}, {"retries": -1}, {"patience_s": 0}])

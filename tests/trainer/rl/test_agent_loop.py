@@ -13,7 +13,14 @@ from trainer.conversation.conversation import AgentName, Message
 from trainer.conversation.extraction import wrapped
 from trainer.errors import OracleError, OracleLostError, PolicyError
 from trainer.policies import models
-from trainer.rl.agent_loop import AgentPool, AgentSlot, ConversationLoop, failed_result, settings_of
+from trainer.rl.agent_loop import (
+    AgentPool,
+    AgentSlot,
+    ConversationLoop,
+    ConversationWorker,
+    failed_result,
+    settings_of,
+)
 from trainer.rl.ray_session import ProcessLostError
 
 SETTINGS = ("agents.optimizer={}", "flow.max_turns=2", "rollout.turn_tokens=400", "rollout.sequence_tokens=9000")
@@ -129,3 +136,12 @@ def test_an_agents_requests_have_one_id_in_a_conversation_and_another_in_every_o
     firsts, seconds = server.asked[::2], server.asked[1::2]
     assert firsts == seconds
     assert len(set(firsts)) == len(slots)
+
+
+def test_a_worker_counts_right_kernels_where_it_is_told_and_says_where():
+    worker = object.__new__(ConversationWorker)
+    worker._config = load_config("cpu-demo", list(SETTINGS))
+    worker._key, worker._oracle, worker._ran_on = None, None, {"relu": "gpu"}
+    worker._company = AgentPool(worker._config, {}, {})
+    assert asyncio.run(worker.play([]))[2] == {"relu": "gpu"}
+    assert worker._company.oracle.ran_on == {"relu": "gpu"}

@@ -11,7 +11,7 @@ from trainer.conversation.episode import EpisodeSettings
 from trainer.conversation.extraction import wrapped
 from trainer.errors import OracleLostError
 from trainer.rl.agent_loop import AgentSlot, ConversationResult
-from trainer.rl.batch import refuse_without_verdicts, told_apart
+from trainer.rl.batch import refuse_without_verdicts, told_apart, unsupported_in_a_row
 from trainer.rl.runner import _Run
 from trainer.rl.sequences import credited
 
@@ -74,6 +74,34 @@ def test_an_equal_end_after_another_beginning_teaches_the_generator():
     assert told_apart(group(fixed, right_at_once), config("algorithm.advantage=turn")) == {"1.0"}
 
 
+def test_a_step_of_which_the_evaluator_could_run_nothing_ends_the_run_with_what_it_says():
+    unable = group(*(conversation("odd_0", "odd_1") for _ in range(10)))
+    with pytest.raises(OracleLostError) as caught:
+        unsupported_in_a_row(unable, 0, "http://127.0.0.1:8000")
+    said = str(caught.value)
+    assert "The evaluator at http://127.0.0.1:8000 ran none of the 20 kernels of step 1:" in said
+    assert "for row_sum on the backend sim (evaluation ev_1), it says: wgmma is not simulated. Use mma." in said
+    assert caught.value.evaluation_id == "ev_1"
+    assert "evaluator.backend" in caught.value.remedy
+    assert "checkpoint" in caught.value.remedy
+    # Answers without a kernel are none that it ran.
+    talk = played([""], settings=EpisodeSettings(flow=Flow(1)))
+    with pytest.raises(OracleLostError, match="20 kernels"):
+        unsupported_in_a_row([*unable, *group(talk, None)], 0, "")
+
+
+def test_a_few_unsupported_kernels_or_such_beside_others_end_no_run():
+    few = group(*(conversation("odd_0", "odd_1") for _ in range(4)))
+    assert unsupported_in_a_row(few, 0, "") == 8
+    assert unsupported_in_a_row(few, 8, "") == 16
+    with pytest.raises(OracleLostError, match="none of the 8 kernels of step 1, nor of the 16 before them"):
+        unsupported_in_a_row(few, 16, "")
+    assert unsupported_in_a_row(group(None, None), 16, "") == 16
+    assert unsupported_in_a_row([*few * 5, *group(conversation("wrong_0"))], 16, "") == 0
+    # A kernel that was there before is not sent again.
+    assert unsupported_in_a_row(group(conversation("odd_0", "odd_0")), 0, "") == 1
+
+
 def test_equal_candidates_and_such_without_a_verdict_teach_nothing():
     one, other = conversation("pass_0", "wrong_0"), conversation("pass_1", "wrong_1")
     unjudged = conversation("odd_0", "odd_1")
@@ -95,6 +123,7 @@ def test_what_length_costs_is_compared_as_well():
 
 def test_a_step_draws_anew_for_groups_that_teach_nothing_and_stops_where_too_many_are_lost():
     run = object.__new__(_Run)
+    run.unsupported = 0
     run.config = config(
         "algorithm.dynamic_sampling=true",
         *(f"algorithm.{name}_size=1" for name in ("mini_batch", "micro_batch")),
@@ -127,3 +156,23 @@ def test_a_step_draws_anew_for_groups_that_teach_nothing_and_stops_where_too_man
     run.held_out = [TASK]
     with pytest.raises(OracleLostError, match="1 of 1"):
         run._evaluate(4)
+
+
+def test_steps_that_an_evaluator_can_run_nothing_of_end_the_run_before_they_are_learned_from():
+    run = object.__new__(_Run)
+    run.config = config("algorithm.prompts_per_step=4", "algorithm.candidates=2")
+    run.loop, run.training, run.unsupported = SimpleNamespace(AgentSlot=AgentSlot), [TASK] * 4, 0
+    run.progress = SimpleNamespace(curriculum=SimpleNamespace(sample=lambda tasks, count, seed: tasks[:count]))
+    name = "odd_0"
+    run._play = lambda seats: ([ConversationResult(seat, conversation(name)) for seat in seats], {})
+    for step, so_far in ((1, 8), (2, 16)):
+        assert len(run._played(step)[0]) == so_far / step
+        assert run.unsupported == so_far
+    name = "wrong_0"
+    run._played(3)
+    assert run.unsupported == 0
+    name = "odd_0"
+    run._played(4)
+    run._played(5)
+    with pytest.raises(OracleLostError, match="none of the 8 kernels of step 6, nor of the 16 before them"):
+        run._played(6)

@@ -106,6 +106,22 @@ def test_a_checkpoint_keeps_the_folders_of_the_models(tmp_path):
     assert goes_on.models == {"generator": "generator-1"}
 
 
+def test_a_run_that_goes_on_counts_right_kernels_where_it_did_and_an_old_checkpoint_loads(tmp_path, monkeypatch):
+    monkeypatch.setattr("ray.get", lambda answer: answer)
+    places = {"relu": "gpu", "softmax": "sim"}
+    first = Rehearsal(tmp_path, stop_in=1)
+    first.worker = SimpleNamespace(play=SimpleNamespace(remote=lambda seats: ([], {}, places)))
+    first._play([])
+    first.rehearse()
+    second = Rehearsal(tmp_path)
+    assert second.progress.ran_on == places
+    old = {name: value for name, value in second.progress.state().items() if name != "ran_on"}
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    checkpoints.finish(1, old, keep=1)
+    second.progress.restore(checkpoints.newest())
+    assert (second.progress.step, second.progress.ran_on) == (1, {})
+
+
 def test_a_run_goes_on_with_tasks_of_other_tiers_than_its_curriculum_s(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.begin(1)
@@ -119,7 +135,15 @@ def test_a_run_goes_on_with_tasks_of_other_tiers_than_its_curriculum_s(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "change", [{"episodes": None}, {"episodes": "many"}, {"curriculum": None}, {"models": ["generator-1"]}]
+    "change",
+    [
+        {"episodes": None},
+        {"episodes": "many"},
+        {"curriculum": None},
+        {"models": ["generator-1"]},
+        {"ran_on": None},
+        {"ran_on": {"relu": "tpu"}},
+    ],
 )
 def test_a_checkpoint_whose_state_has_another_layout_is_named(tmp_path, change):
     progress = RunProgress(curriculum_of(load_config("cpu-demo").curriculum))

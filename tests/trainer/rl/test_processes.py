@@ -237,7 +237,7 @@ try:
     from trainer.rl import agent_loop
 
     class Probe:
-        def __init__(self, config, verl_configs, clients, key):
+        def __init__(self, config, verl_configs, clients, key, ran_on):
             self.key = key
 
         def found(self):
@@ -245,7 +245,7 @@ try:
 
     agent_loop.ConversationWorker = Probe
     os.environ["ASSAY_KEY"] = "assay_key"
-    workers = [agent_loop.start_worker(config, {}, {}) for _ in range(4)]
+    workers = [agent_loop.start_worker(config, {}, {}, {}) for _ in range(4)]
     here = ray.get_runtime_context().get_node_id()
     for worker in workers:
         assert ray.get(worker.found.remote(), timeout=300) == ("assay_key", None, here)

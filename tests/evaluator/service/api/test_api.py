@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from api_service import ADD, events, facts, lines, served, submission
+from api_service import ADD, events, facts, lines, served, submission, unready
 from storage_samples import ended, tallied
 
 from common.client import Client
@@ -554,7 +554,15 @@ def test_a_gpu_that_nobody_has_is_refused_for_now(here, http):
     assert int(answer.headers["retry-after"]) >= 1
     here.storage.workers.register(facts(id="w2", backend="gpu", queues=("gpu",), device="a GPU"))
     time.sleep(1.1)
-    assert post(http, submission(backend="gpu"), Prefer="wait=0").status_code == 202
+    key = {"Prefer": "wait=0", "Idempotency-Key": "the-first"}
+    taken = post(http, submission(backend="gpu"), **key)
+    assert taken.status_code == 202
+    # Whose answer got lost asks again, and hears what became of it, whoever is there now.
+    here.storage.workers.gone("w2")
+    time.sleep(1.1)
+    refused(post(http, submission(backend="gpu"), **key | {"Idempotency-Key": "another"}), 503, "no-worker")
+    again = post(http, submission(backend="gpu"), **key)
+    assert (again.status_code, again.json()["id"]) == (202, taken.json()["id"])
 
 
 def test_what_is_done_is_not_sent_twice(here, http):
@@ -790,7 +798,7 @@ def test_a_database_that_fails_is_a_503_that_names_nothing_of_ours(here, http, m
     refused(answer, 503, "storage")
     assert int(answer.headers["retry-after"]) >= 1
     assert "internal" not in answer.text
-    assert http.get("/readyz").json() == {"ready": False, "reason": "The database cannot be used."}
+    assert http.get("/readyz").json() == unready("The database cannot be used.")
     assert "assay_store_up 0.0" in http.get("/metrics").text
 
 
@@ -855,11 +863,16 @@ def test_problems_are_what_the_grader_knows(http):
 
 
 def test_readiness_follows_the_fleet(here, http):
-    assert http.get("/readyz").json() == {"ready": False, "reason": "No worker is alive."}
+    assert http.get("/readyz").json() == unready("No worker is alive.")
     here.storage.workers.register(facts(queues=("compile",)))
     assert "runs kernels" in http.get("/readyz").json()["reason"]
     here.storage.workers.register(facts(id="w2", queues=("gpu.GPU-1",), backend="gpu"))
-    assert http.get("/readyz").json() == {"ready": True, "reason": None}
+    no_simulator = "No worker that runs kernels on the simulator is alive."
+    assert http.get("/readyz").json() == {
+        "ready": True,
+        "reason": None,
+        "backends": {"gpu": None, "sim": no_simulator},
+    }
     here.storage.workers.seen("w1", draining=True)
     assert "compiles" in http.get("/readyz").json()["reason"]
 

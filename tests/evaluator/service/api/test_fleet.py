@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 
 import pytest
-from api_service import facts, served, submission
+from api_service import facts, served, submission, unready
 from sqlalchemy import event
 
 from evaluator.service.api import fleet
@@ -31,6 +31,30 @@ def test_a_server_is_not_ready_while_its_workers_build_what_they_need(here, http
     assert "It builds something." in http.get("/readyz").text
     here.storage.workers.seen("w1")
     assert http.get("/readyz").status_code == 200
+
+
+def test_readiness_says_what_each_backend_takes(here, http):
+    here.storage.workers.register(facts())
+    here.storage.workers.register(facts(id="w2", queues=("compile", "gpu"), backend="gpu"))
+    both = {"ready": True, "reason": None, "backends": {"gpu": None, "sim": None}}
+    assert http.get("/readyz").json() == both
+    # Of the last one with a GPU: it prepares, its GPU is in trouble, it drains, it ends.
+    here.storage.workers.seen("w2", preparing="It builds something.")
+    told = http.get("/readyz").json()
+    assert told == both | {"backends": {"gpu": "No worker takes this yet. It builds something.", "sim": None}}
+    here.storage.workers.seen("w2", trouble="no driver")
+    told = http.get("/readyz")
+    assert (told.status_code, told.json()["reason"]) == (503, "No GPU can be used: no driver")
+    assert told.json()["backends"] == {"gpu": "No GPU can be used: no driver", "sim": None}
+    gone = both | {"backends": {"gpu": "No worker with a GPU is alive.", "sim": None}}
+    here.storage.workers.seen("w2", draining=True)
+    assert http.get("/readyz").json() == gone
+    here.storage.workers.gone("w2")
+    here.storage.workers.register(facts(id="w3", preparing="It builds something."))
+    told = http.get("/readyz")
+    assert (told.status_code, told.json()) == (200, gone)
+    refused = http.post("/evaluate", json=submission(backend="gpu"), headers={"Prefer": "wait=0"})
+    assert (refused.status_code, refused.json()["title"]) == (503, "No worker can serve this now")
 
 
 def test_a_server_is_not_ready_on_a_full_disk_until_there_is_room(tmp_path):
@@ -67,6 +91,6 @@ def test_a_server_is_not_ready_while_its_database_cannot_be_written(here, http, 
     def lock(connection):
         connection.exec_driver_sql(f"PRAGMA query_only={'ON' if locked else 'OFF'}")
 
-    assert http.get("/readyz").json() == {"ready": False, "reason": "The database cannot be written."}
+    assert http.get("/readyz").json() == unready("The database cannot be written.")
     locked.clear()
     assert http.get("/readyz").status_code == 200

@@ -1,7 +1,7 @@
 """What sweeps promise: lost work goes on or ends, what waits is announced, what is old goes. On both databases."""
 
 import pytest
-from storage_samples import OTHER, accept, claim_of, ended, finish_next, tallied
+from storage_samples import OTHER, SUBMISSION, accept, claim_of, ended, finish_next, tallied
 
 from common.contract import Status
 from evaluator.service.storage.evaluation_rows import LOSSES_WITHIN_S, MAX_ATTEMPTS, MAX_LOSSES
@@ -216,6 +216,50 @@ def test_a_renewal_between_look_and_act_saves_the_lease(storage, clock):
     storage.sweeps._look = lambda: found
     assert storage.sweeps.sweep().requeued == ()
     assert storage.leases.finish(lease, ended(), {})
+
+
+# What waits for nobody
+
+
+def passed_on(storage, backend):
+    made = accept(storage, SUBMISSION.model_copy(update={"backend": backend})).evaluation
+    assert storage.leases.pass_on(claim_of(storage, made.id), "gpu", 0.5, 1.0)
+    return made.id
+
+
+def swept_beside(storage, clock, seconds, *alive):
+    """What the sweeps of so many seconds routed anew, while these workers say that they live."""
+    rerouted = []
+    for _ in range(seconds):
+        assert all(storage.workers.seen(worker) for worker in alive)
+        rerouted += storage.sweeps.sweep().rerouted
+        clock.pass_s(1)
+    return rerouted
+
+
+def test_what_may_run_anywhere_begins_again_where_the_last_worker_with_a_gpu_is_gone(storage, clock):
+    storage.workers.register(facts(queues=("compile", "sim")))
+    storage.workers.register(facts(id="g1", queues=("compile", "gpu"), backend="gpu"))
+    anywhere, on_gpu = passed_on(storage, "auto"), passed_on(storage, "gpu")
+    assert swept_beside(storage, clock, 40, "w1", "g1") == [], "a queue may be as long as it will"
+    storage.workers.gone("g1")
+    assert swept_beside(storage, clock, 28, "w1") == []
+    storage.workers.register(facts(id="g2", queues=("compile", "gpu"), backend="gpu"))
+    assert swept_beside(storage, clock, 3, "w1", "g2") == [], "it was started again"
+    storage.workers.gone("g2")
+    assert swept_beside(storage, clock, 29, "w1") == []
+    assert swept_beside(storage, clock, 5, "w1") == [(anywhere, "compile")]
+    begun = storage.evaluations.get(anywhere, None)
+    assert (begun.state, begun.stage, begun.queue, begun.attempt) == ("queued", "compile", "compile", 0)
+    assert claim(storage).evaluation_id == anywhere
+    assert storage.evaluations.get(on_gpu, None).queue == "gpu"
+
+
+def test_where_nobody_else_can_judge_it_waits_for_a_gpu(storage, clock):
+    storage.workers.register(facts())
+    waits = passed_on(storage, "auto")
+    assert swept_beside(storage, clock, 60, "w1") == []
+    assert storage.evaluations.get(waits, None).queue == "gpu"
 
 
 # Announcements

@@ -119,7 +119,7 @@ def test_where_another_gpu_can_be_used_the_evaluation_is_left_to_it(service, set
     service.storage.workers.register(facts(id="well", queues=("gpu",), backend="gpu"))
     with working(service.storage, settings) as worker, service.http() as http:
         until(lambda: any(one.trouble for one in service.storage.workers.fleet(60)), 10)
-        assert http.get("/readyz").json() == {"ready": True, "reason": None}
+        assert http.get("/readyz").json()["ready"] is True
         evaluation = accept(service.storage, backend="gpu")
         until(lambda: service.storage.evaluations.get(evaluation, None).queue == "gpu", 20)
         until(lambda: worker._toolbox.gpu.trouble.lasting, 60)
