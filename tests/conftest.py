@@ -260,11 +260,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the cache, which many tests link into data folders of their own, and let Ctrl-C arrive.
+    """Make the cache, which many tests link into data folders of their own; let PyTorch have one thread, and Ctrl-C
+    arrive.
 
     Nothing is kept behind a link to a folder that is not there, and each of them would build the simulator anew.
     """
     (DATA / "cache").mkdir(parents=True, exist_ok=True)
+    # Several processes test beside each other: where one has a thread for every processor, they spin for one another.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Ignored where a shell started the tests in its background; what the tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     outcomes = config.getoption("--outcomes")

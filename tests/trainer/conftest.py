@@ -16,14 +16,6 @@ settings.load_profile("trainer")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """Tests run beside each other: with a thread for every processor each, they would wait for one another."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def service(tmp_path_factory, toolbox):
     """A real `assay serve`, which is started once; `url` is where it listens."""

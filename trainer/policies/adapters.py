@@ -14,6 +14,7 @@ from transformers import BitsAndBytesConfig
 from trainer.config.supervised import LoraSection
 from trainer.errors import ConfigurationError
 from trainer.policies import models
+from trainer.policies.uncompiled import import_bitsandbytes
 
 WEIGHTS = "adapter_model.safetensors"
 
@@ -22,7 +23,8 @@ def with_adapters(model: Any, section: LoraSection, *, seed: int) -> Any:
     """The model with new adapters on every linear layer but the head; only they are trained. They add nothing at
     first. The same seed draws the same ones.
     """
-    # peft imports PyTorch's compiler, which takes a second; most of what imports this module tunes no adapter.
+    # It takes a second; most of what imports this module tunes no adapter.
+    import_bitsandbytes()
     from peft import LoraConfig, TaskType, get_peft_model
 
     # peft's types know whole numbers for alpha only; it is divided by the rank.
@@ -76,6 +78,7 @@ def load_quantised(folder: Path, device: str) -> tuple[Any, Any]:
 
 def load_adapters(model: Any, folder: Path, *, trained: bool = False) -> Any:
     """The model with the adapters of a folder, in float32. Raises ConfigurationError where there are none for it."""
+    import_bitsandbytes()
     from peft import PeftModel
 
     try:

@@ -19,6 +19,8 @@ import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
 
+from trainer.policies.uncompiled import import_bitsandbytes
+
 PLATFORM = "cpu"
 """Name under which the platform without a GPU is registered."""
 
@@ -208,6 +210,7 @@ def on_cpu() -> bool:
 
 def apply() -> None:
     """Register our rollouts with verl, and fix what has to be fixed on this platform."""
+    import_bitsandbytes()
     from verl.workers.rollout import base, replica
 
     base._ROLLOUT_REGISTRY["hf", "async"] = "trainer.rl.rollout.TransformersRollout"

@@ -106,6 +106,8 @@ def test_the_platform_has_all_that_verl_asks_a_platform_for():
 
 
 LOOK = """
+import sys
+import torch
 import verl.utils.distributed, verl.utils.model, verl.utils.torch_functional
 from torch.distributed.fsdp import CPUOffloadPolicy
 from verl.plugin.platform import get_platform
@@ -119,6 +121,7 @@ print(verl.utils.torch_functional.get_constant_schedule_with_warmup.assay_patch)
 print(verl.utils.distributed.initialize_global_process_group_ray.assay_patch)
 print(verl.utils.model.load_valuehead_model.assay_patch)
 print(EngineRegistry.get_engine_cls("language_model", "fsdp2").__name__)
+print("bitsandbytes" in sys.modules, "torch._inductor.codecache" in sys.modules, torch.compile.__name__)
 """
 
 
@@ -145,6 +148,7 @@ def test_a_process_that_imports_verl_is_mended():
         "True",
         "True",
         "FSDPEngineWithLMHead",
+        *("True", "False", "compile"),
     ], found.stderr
 
 

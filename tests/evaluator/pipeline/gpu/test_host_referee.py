@@ -7,7 +7,6 @@ import socket
 import threading
 
 import pytest
-import torch
 from rich.console import Console
 from stand_in import StandInServices, serve_until_closed
 
@@ -34,8 +33,6 @@ class ModelNew(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def toolbox(tmp_path_factory):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # on a busy machine the referee must not wait for its own threads
     made = Toolbox(MachineSettings(tmp_path_factory.mktemp("data"), host_tier="on"))
     referee = GpuReferee(GPU, made.settings)
     referee._socket.parent.mkdir(parents=True)
@@ -50,7 +47,6 @@ def toolbox(tmp_path_factory):
         listener.listen(16)
         threading.Thread(target=serve_until_closed, args=(listener, services), daemon=True).start()
         yield made
-    torch.set_num_threads(threads)
 
 
 def graded(toolbox, **settings):
