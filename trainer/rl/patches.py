@@ -19,7 +19,7 @@ import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
 
-from trainer.policies.uncompiled import import_bitsandbytes
+from trainer.policies.bitsandbytes_import import import_bitsandbytes
 
 PLATFORM = "cpu"
 """Name under which the platform without a GPU is registered."""
