@@ -90,7 +90,7 @@ def between(to: int, from_: int, size_bytes: int, element_bytes: int) -> str:
         (lambda b: [launch(b, y=(b + 4104) // 4)], "is the difference of pointers into two arrays"),
         (
             lambda b: [launch(b, arguments=[word(1) * 3, word(b + 4096), between(3 * b + 16384, b + 4096, 4, 4)])],
-            "Argument 3 of k, `int n`, is the difference of pointers into two arrays, memory that it allocates and 'x'",
+            "`int n`, is the difference of pointers into two arrays, memory that it allocates and 'x'",
         ),
     ],
 )
