@@ -66,8 +66,8 @@ def _by_the_error(problem: Problem, failed: PlannedTrial, mismatch: Mismatch, le
         yield (
             f"The elements are too {'large' if leaning > 0 else 'small'} throughout, by {abs(leaning):.2g} of "
             "themselves on the whole: no wrong index, and nothing that begins at some size. Look for a constant: an "
-            "eps that has another value or stands elsewhere (within the root, or behind it), a divisor (n or n - 1), a "
-            "factor; then for values that are cut off, or terms that are lost, by a lower precision inside."
+            "eps that has another value or stands elsewhere (within the root, or behind it), a divisor (n or n - 1), "
+            "a factor; then for values that are cut off, or terms that are lost, by a lower precision inside."
         )
     elif 0 < share <= _SMALL_SHARE:
         yield (
