@@ -29,7 +29,7 @@ class Fault(Wire):
     """An illegal act of a running kernel, pinned to its thread and line where the backend can tell."""
 
     kind: str
-    """For example `out_of_bounds`, `misaligned`, `null`, `assert`, `trap`, `watchdog`, `deadlock`."""
+    """For example `out_of_bounds`, `misaligned`, `null`, `assert`, `trap`, `watchdog`, `deadlock`, `endless_wait`."""
     message: str
     kernel: str | None = None
     line: int | None = None

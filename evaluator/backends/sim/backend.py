@@ -70,6 +70,7 @@ _HEADERS: Final = (
     "schedule.h",
     "blocks.h",
     "turns.h",
+    "standstill.h",
     "samples.h",
     "spreading.h",
     "stretches.h",

@@ -1,7 +1,8 @@
 """Comparing one output with the oracle: is it right, where is it wrong, and how does that look."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -16,6 +17,11 @@ _OnHost: TypeAlias = NDArray[Any]
 _HEAT_CELLS: Final = 48
 _TINY: Final = 2.0**-1022
 """Smallest normal float64."""
+_LEANS_FROM: Final = 0.9
+"""The cosine between errors and answers from which on they are taken for one another's multiples. Roundings have one
+near 0, and an eps of another value one near 1, also where something is added behind, such as a bias."""
+_LEANS_OF: Final = 16
+"""Elements, at least: roundings of fewer may all have one sign."""
 SURELY_RIGHT: Final = 1 - 2.0**-40
 """An error over the allowed one that roundings cannot have brought below 1. A NaN is not below it."""
 
@@ -27,6 +33,9 @@ class Comparison:
     worst_error: float | None
     """Largest error over the allowed error; None where an element is not finite."""
     mismatch: Mismatch | None
+    leaning: float | None = None
+    """Where the errors of a wrong output are about one share of its elements, and no scatter: that share, below 0
+    where the elements are too small."""
 
 
 def compare_output(name: str, actual: Array, expected: Expected, tolerance: Tolerance, poison: int) -> Comparison:
@@ -124,7 +133,7 @@ def compare_elements(
             "heat": (),
         }
     )
-    return Comparison(found.worst_error, mismatch)
+    return replace(found, mismatch=mismatch)
 
 
 def _described(
@@ -147,7 +156,25 @@ def _described(
         pattern=where_wrong(wrong) + _nature(actual, wrong, unwritten),
         heat=heat(wrong) if wrong.size > 1 else (),
     )
-    return Comparison(float(ratio.max()) if finite else None, mismatch)
+    return Comparison(float(ratio.max()) if finite else None, mismatch, _leaning(actual, wanted))
+
+
+def _leaning(actual: _OnHost, wanted: _OnHost) -> float | None:
+    if actual.dtype.kind != "f" or actual.size < _LEANS_OF or not np.isfinite(actual).all():
+        return None
+    answer = wanted.astype(np.float64).reshape(-1)
+    error = actual.astype(np.float64).reshape(-1) - answer
+    most, largest = float(np.abs(error).max()), float(np.abs(answer).max())
+    if not (0 < most < np.inf and 0 < largest < np.inf):
+        return None
+    answer, error = answer / largest, error / most  # whose squares are numbers
+    along, squares = error * answer, float(answer @ answer)
+    cosine = float(along.sum()) / math.sqrt(squares * float(error @ error))
+    # Of a few elements that are far larger than all others the errors may have one sign as well.
+    counting = float(np.abs(along).sum()) ** 2 / max(float(along @ along), _TINY)
+    if abs(cosine) < _LEANS_FROM or counting < _LEANS_OF:
+        return None
+    return float(along.sum()) / squares * most / largest
 
 
 def _digits(value: object) -> str:

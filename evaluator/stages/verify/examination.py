@@ -496,5 +496,5 @@ class Examination:
             if undefined is not None:
                 return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
         notes = (f"Note: {warning}." for warning in list(self.warnings)[:2])
-        hint = " ".join((advice(self.problem, self.trials, trial, mismatch), *notes))
+        hint = " ".join((advice(self.problem, self.trials, trial, comparison), *notes))
         return Ruling(Status.INCORRECT, Phase.VERIFY, message, hint)

@@ -29,6 +29,7 @@ from evaluator.stages.verify.verification import verify
 from evaluator.stages.verify.verified import Verified
 
 _LADDER: Final = (*range(1, 7), *((1 << power) + off for power in range(3, 31) for off in (-1, 0, 1)))
+_WITHOUT_END: Final = frozenset({"instruction_limit", "endless_wait", "no_room"})
 _DRAWS: Final = 10
 """How often the failed trial is drawn anew, before it counts as right by itself: its fault may need a rare value."""
 _CANDIDATE_S: Final = 2.0
@@ -341,8 +342,8 @@ def _symptom(verified: Verified) -> _Symptom | None:
         return None
     fault = correctness.fault
     if fault is not None and fault.kind != "undefined_read":
-        # Whether time or instructions end it first depends on the size.
-        kind = "watchdog" if fault.kind == "instruction_limit" else fault.kind
+        # Whether time or instructions end it first depends on the size, and so does whether it is seen to wait.
+        kind = "watchdog" if fault.kind in _WITHOUT_END else fault.kind
         return _Symptom(ruling.status, kind, fault.kernel)
     if ruling.status is Status.REJECTED:
         return _Symptom(ruling.status, "changed input")

@@ -108,6 +108,7 @@ void forget_landed(Queue &q) {
 
 Entry &append(Warp &w, u32 mask) {
     Queue &q = QUEUES[w.index];
+    UNSEEN++;
     if (q.count == MOST_ENTRIES) {
         // Nobody waited for thousands of copies: they may have landed long since.
         for (u32 i = 0; i < q.count / 2; i++) land(w, q.entries[i], ~0u);
@@ -261,6 +262,7 @@ void copy_later(Warp &w, u32 mask, int bytes, const U64 &to, const U64 &from, co
 
 void commit_copies(Warp &w, u32 mask) {
     Queue &q = QUEUES[w.index];
+    UNSEEN++;
     for (u32 left = mask; left; left &= left - 1) q.committed[__builtin_ctz(left)]++;
 }
 

@@ -13,6 +13,7 @@ Warp WARPS[MAX_WARPS];
 Block BLOCK;
 u32 ARRIVED[BARRIERS]; // threads that only arrive (bar.arrive)
 bool BY_TURNS;         // the blocks of this launch run by turns
+u64 BARRIERS_PASSED;   // by blocks of this process, each one counted
 bool GAVE_WAY;         // a warp of the block that runs waits for what others do
 
 // `__syncthreads()` in both branches of a condition: one barrier to the hardware, and undefined in CUDA.
@@ -70,6 +71,7 @@ bool release() {
         }
         if (WATCHING) watch_completion(BLOCK, (u32)number);
         ARRIVED[number] = 0;
+        BARRIERS_PASSED++;
         any = true;
     }
     return any;

@@ -52,6 +52,7 @@ HeapPlace heap_place(u64 address) {
 U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
     map_slot(HEAP_SLOT, HEAP_BYTES, "the device heap", 1, false);
     A64 bytes = spread(size), r = {};
+    UNSEEN++;
     for (u32 lane = 0; lane < LANES; lane++) {
         if (!(mask >> lane & 1) || bytes.e[lane] > MOST_BYTES) continue; // null, as on a GPU
         u64 taken = taken_by(bytes.e[lane]);
@@ -69,6 +70,7 @@ U64 device_malloc(Warp &w, u32 mask, const U64 &size) {
 
 void device_free(Warp &w, u32 mask, const U64 &address, i32 place) {
     A64 a = spread(address);
+    UNSEEN++;
     for (u32 lane = 0; lane < LANES; lane++) {
         if (!(mask >> lane & 1) || !a.e[lane]) continue; // free(nullptr) does nothing
         const SlotInfo *slot = slot_of(a.e[lane]);

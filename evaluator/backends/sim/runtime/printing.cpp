@@ -148,6 +148,7 @@ void device_printf(Warp &w, u32 mask, const U64 &format, const U64 &arguments, U
     A64 f = spread(format), a = spread(arguments);
     A32 counts{};
     look_at_clock(w, mask, place);
+    UNSEEN++;
     for (u32 left = mask; left; left &= left - 1) {
         u32 lane = __builtin_ctz(left);
         char text[1024];

@@ -64,6 +64,7 @@ u64 ticks(Warp &w) {
     u64 issued = issued_so_far(w), pace = 1 + (REGISTERS ? number(STEPS) % 4 : 0);
     TICKS += (issued - ISSUED_BEFORE) * pace + 4 + number(TIME, ++READS) % 61;
     ISSUED_BEFORE = issued;
+    UNSEEN++;
     return TICKS;
 }
 

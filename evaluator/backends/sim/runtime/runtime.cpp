@@ -20,7 +20,7 @@ Fault FAULT;
 Launch LAUNCH;
 char PRINTED[PRINT_LIMIT];
 u32 PRINTED_BYTES;
-u64 SHUFFLES, LOST_PRINTS;
+u64 SHUFFLES, LOST_PRINTS, UNSEEN;
 
 namespace {
 
@@ -236,7 +236,7 @@ const char *and_blocks_behind(const char *said) {
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
     if (over_budget()) {
-        if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "deadlock", place, WAITS_WITHOUT_END);
+        if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "endless_wait", place, WAITS_WITHOUT_END);
         fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
     }
     if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));

@@ -30,6 +30,7 @@ struct Stretch {
 void map_repeated(u64 number, u64 size, const char *name, u64 item, u64 bytes, const Stretch *stretches, u64 count);
 void look_at_clock(Warp &w, u32 lanes, i32 place); // ends the run where its time is up, or its instructions are
 i32 line_of(i32 place);
+extern u64 UNSEEN; // times that something was done of which no memory, register or stack tells: a clock, text, copies
 u64 issued_so_far(const Warp &w); // instructions of all warps in this run; `w` is the one that runs
 void draw_registers(u64 draw);    // for the run that begins
 void give_way(Warp &w);         // let other warps of the block run

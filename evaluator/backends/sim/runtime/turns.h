@@ -40,12 +40,16 @@ Warp TEMPLATE[MAX_WARPS]; // warps as a launch begins them
 
 u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
-// How many blocks a GPU holds at once, and the simulator too.
-u64 most_resident(u64 blocks) {
-    u64 warps = BLOCK.warp_count, each = least(BLOCKS_OF_ONE, WARPS_OF_ONE / warps);
+// How many blocks a GPU holds at once.
+u64 most_of_gpu() {
+    u64 each = least(BLOCKS_OF_ONE, WARPS_OF_ONE / BLOCK.warp_count);
     each = least(each, SHARED_OF_ONE / (LAUNCH.shared_bytes + SHARED_OF_DRIVER));
-    u64 most = MULTIPROCESSORS * (each ? each : 1);
-    if (LOCAL_STRIDE) most = least(most, MOST_LOCAL_BYTES / (warps * LANES * LOCAL_STRIDE));
+    return MULTIPROCESSORS * (each ? each : 1);
+}
+// And the simulator too.
+u64 most_resident(u64 blocks) {
+    u64 most = most_of_gpu();
+    if (LOCAL_STRIDE) most = least(most, MOST_LOCAL_BYTES / (BLOCK.warp_count * LANES * LOCAL_STRIDE));
     return least(blocks, most ? most : 1);
 }
 
@@ -153,15 +157,23 @@ void end_resident() {
     LIVING--;
 }
 
+} // namespace
+
+#include "standstill.h"
+
+namespace {
+
 // In their order, each until it ends or spins.
 void run_in_order(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) {
     bool watched = !cooperative || all_are_watched(), backwards = BACKWARDS && (cooperative || !kernel.polls);
-    u64 begun = 0, ended = 0, until_look = 1, at = 0;
+    u64 begun = 0, ended = 0, until_look = 1, at = 0, turns = 0; // of these blocks, since one began or ended
+    Standstill standstill;
     while (ended < blocks) {
         u64 resident = begun < blocks ? free_resident(kernel, most) : NOBODY;
         if (resident != NOBODY) {
             begin_resident(kernel, resident, backwards ? blocks - 1 - begun : begun, watched);
             begun++;
+            standstill = {}, turns = 0;
         } else {
             do at = at + 1 < RESIDENT_COUNT ? at + 1 : 0;
             while (!RESIDENTS[at].taken);
@@ -171,6 +183,10 @@ void run_in_order(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
         if (advance_block()) {
             end_resident();
             ended++;
+            standstill = {}, turns = 0;
+        } else if (++turns > LIVING) {
+            turns = 1;
+            standstill.look();
         }
         if (--until_look == 0) {
             until_look = 64;
@@ -183,20 +199,8 @@ void run_in_order(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
 // times as long as a right program takes, whoever waits does so in vain: each warp has had its turn many times.
 u64 COMINGS, HALF_WAY; // `HALF_WAY`: the state when half of the instructions were executed
 u64 state_of_memory() {
-    u64 sum = COMINGS;
-    auto add = [&sum](const u8 *from, u64 bytes) {
-        for (u64 i = 0, word; i + 8 <= bytes; i += 8) {
-            memcpy(&word, from + i, 8);
-            sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
-            sum ^= sum >> 29;
-        }
-        for (u64 i = bytes & ~7ull; i < bytes; i++) sum = (sum ^ from[i]) * 0x100000001b3ull;
-    };
-    for (u64 number = HEAP_SLOT; number < SLOT_COUNT; number++)
-        if (SLOTS[number].size && !SLOTS[number].constant) add((const u8 *)SLOTS[number].low, least(SLOTS[number].size, SLOTS[number].mapped));
-    for (u64 i = 0; i < RESIDENT_COUNT; i++)
-        if (RESIDENTS[i].taken) add(i == CURRENT ? (const u8 *)SLOTS[SHARED_SLOT].low : RESIDENTS[i].shared, LAUNCH.shared_bytes);
-    return sum | 1;
+    u64 bytes = 0;
+    return hashed_memory(COMINGS, bytes) | 1;
 }
 bool executed_part(u64 part) { return MOST_EXECUTED && (EXECUTED > MOST_EXECUTED / part || ISSUED > MOST_EXECUTED / (part * LEAST_LANES)); }
 bool nothing_changed() { return BY_TURNS && HALF_WAY && state_of_memory() == HALF_WAY; }
@@ -298,6 +302,7 @@ void run_by_turns(const Kernel &kernel, u64 blocks, u64 most, bool cooperative) 
     RESIDENTS = (Resident *)calloc(most, sizeof(Resident));
     if (!RESIDENTS) out_of_memory("the simulator's waiting blocks", most * sizeof(Resident));
     RESIDENT_COUNT = LIVING = 0;
+    STANDS_STILL = false;
     CURRENT = NOBODY;
     // Each of a few blocks that all wait for each other goes on in one turn of eight, so that any of them may be the next,
     // however far ahead; of many every second one. Elsewhere they do so now and then: a turn takes time.
@@ -327,6 +332,7 @@ void watchdog(Warp &w, u32 lanes, i32 place) {
     static u32 until_look;
     w.fuel = turn_fuel();
     account(w);
+    if (STANDS_STILL) stands_still(w, lanes, place);
     if (until_look-- == 0 || over_budget()) {
         until_look = LOOKS_APART;
         look_at_clock(w, lanes, place);

@@ -1,12 +1,13 @@
 """Addresses in two recordings of one call: which byte of which buffer a pair of words means.
 
 A word that differs between the two is an address, of the same byte of the same buffer in both, or it is something
-that no plan can say. A word that is the same in both is a number, whatever it looks like.
+that no plan can say. A word that is the same in both is a number, whatever it looks like: how far two pointers into
+one buffer are apart is one.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from common.contract import Status
 from evaluator.stages.lift.binding import LiftRefusedError
@@ -15,6 +16,8 @@ from evaluator.stages.lift.recording import RecordedBuffer, RecordedLaunch
 
 Place: TypeAlias = tuple[int, int]
 """A buffer, by its number, and the byte in it."""
+_LARGEST_ELEMENT_BYTES: Final = 64
+"""Of those that a difference of pointers may count."""
 
 
 class AddressPairs:
@@ -47,6 +50,22 @@ class AddressPairs:
     def none_of_both(self, one: int, other: int) -> bool:
         """Whether these words are an address in neither recording."""
         return self._looked_up(0, one) is None and self._looked_up(1, other) is None
+
+    def apart(self, one: int, other: int, bits: int) -> tuple[int, int] | None:
+        """The buffers into which two pointers lead whose difference these words of so many bits are in both."""
+        (_, first), (_, second) = self._both
+        moved = [(there.base - here.base) % (1 << bits) for here, there in zip(first, second, strict=True)]
+        numbers = {by: number for number, by in enumerate(moved)}
+        for size in range(1, _LARGEST_ELEMENT_BYTES + 1):
+            by = (other - one) * size
+            for number, its in enumerate(moved):
+                from_ = numbers.get((its - by) % (1 << bits), number)
+                if from_ == number:
+                    continue
+                beyond = (one * size - first[number].base + first[from_].base) % (1 << bits)
+                if beyond <= first[number].bytes or beyond >= (1 << bits) - first[from_].bytes:
+                    return number, from_
+        return None
 
     def number_at(self, address: int) -> int | None:
         """The buffer at an address of the first recording."""

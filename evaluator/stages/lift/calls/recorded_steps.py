@@ -92,7 +92,7 @@ class PlanReader:
         if shapes != [(one.bytes, one.variable) for one in second.buffers] or len(shapes) < len(tensors):
             raise unstable("it allocates other memory")
         self.addresses = AddressPairs(first.buffers, second.buffers, first.of_others)
-        self._argument = ArgumentReader(self.addresses, self._named, self._learn).argument
+        self._argument = ArgumentReader(self.addresses, self._named, self._learn, self._called).argument
         self.names: list[str | None] = [*tensors, *[None] * (len(shapes) - len(tensors))]
         self.dtypes: dict[int, DType] = {}
         self.freed = set(first.freed)
@@ -299,6 +299,11 @@ class PlanReader:
     def _target(self, number: int, place: str) -> tuple[str, bool]:
         variable = self.first.buffers[number].variable
         return (variable, True) if variable is not None else (self._named(number, place), False)
+
+    def _called(self, number: int) -> str:
+        """The buffer in words, also one that no step may use."""
+        name = self.names[number] or self.first.buffers[number].variable
+        return f"'{name}'" if name else "memory that it allocates"
 
     def _named(self, number: int, place: str) -> str:
         """The buffer's name in the plan: a temporary gets one when it is first used."""

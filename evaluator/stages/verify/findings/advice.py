@@ -7,6 +7,7 @@ from typing import Final
 from common.contract import Mismatch, Trial
 from evaluator.problems.generators import OWN_ROUNDING
 from evaluator.problems.problem import Problem, sizes_in_words
+from evaluator.stages.verify.comparison import Comparison
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes
 
 _SHOWN_SIZES: Final = 6
@@ -15,22 +16,27 @@ _SMALL_SHARE: Final = 0.04
 """Of the 2-norm of an element's terms, at most: one term that is left out of some hundreds is more."""
 
 
-def advice(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, mismatch: Mismatch) -> str:
+def advice(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, comparison: Comparison) -> str:
     """The hint of a wrong answer. `judged`: the trials so far, with this one."""
-    return " ".join((_by_comparison(problem, judged, failed), *_by_the_error(problem, failed, mismatch)))
+    mismatch = comparison.mismatch
+    assert mismatch is not None
+    small = " ".join(_by_the_error(problem, failed, mismatch, comparison.leaning))
+    return f"{_by_comparison(problem, judged, failed, not small)} {small}".rstrip()
 
 
-def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial) -> str:
+def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, of_an_index: bool) -> str:
+    """`of_an_index`: whether the error may be that of a wrong index."""
     passed = [done for done in judged if done.passed]
     if any(probe.distribution is failed.distribution for probe in (*problem.probes, *problem.edge_probes)):
         return f"This input probes the precision: {failed.distribution.reason}."
     if not passed:
-        return "No trial has passed: compare the kernel with the problem's statement, index by index."
+        how = "index by index" if of_an_index else "term by term"
+        return f"No trial has passed: compare the kernel with the problem's statement, {how}."
     if failed.scalars and all(done.scalars != failed.scalars for done in passed):
         names = ", ".join(failed.scalars)
         return (
             f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
-            "the source or the plan; or look for what depends on the size."
+            f"the source or the plan{'; or look for what depends on the size' if of_an_index else ''}."
         )
     if all(done.sizes != failed.sizes for done in passed):
         largest_first = sorted(passed, key=lambda done: tensor_bytes(problem, done.sizes), reverse=True)
@@ -41,26 +47,33 @@ def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTri
             if failed.kind == "edge"
             else ""
         )
-        return (
-            f"It was right at {'; '.join(sizes[:_SHOWN_SIZES])}{smaller}.{edge} Look for what depends on the size: "
-            "tails, strides, the grid's extent."
-        )
+        right = f"It was right at {'; '.join(sizes[:_SHOWN_SIZES])}{smaller}.{edge}"
+        if not of_an_index:
+            return f"{right} That says little: how much is allowed depends on the size, and on what is summed up."
+        return f"{right} Look for what depends on the size: tails, strides, the grid's extent."
     return f"The same size was right with other inputs. These inputs are special: {failed.distribution.reason}."
 
 
-def _by_the_error(problem: Problem, failed: PlannedTrial, mismatch: Mismatch) -> Iterator[str]:
-    """What a small error means, if it is one.
+def _by_the_error(problem: Problem, failed: PlannedTrial, mismatch: Mismatch, leaning: float | None) -> Iterator[str]:
+    """What a small error means, if it is one; `leaning` as in `Comparison`.
 
     What is allowed is at most the tolerance's share of the terms and the rounding of a result of 16 bits.
     """
     (dtype,) = (tensor.dtype for tensor in problem.outputs if tensor.name == mismatch.output)
     allowed = failed.tolerance.relative + OWN_ROUNDING.get(dtype, 0.0)
     share = min((mismatch.error or math.inf) * allowed, _of_the_answer(mismatch))
-    if 0 < share <= _SMALL_SHARE:
+    if 0 < share <= _SMALL_SHARE and leaning is not None and abs(leaning) <= _SMALL_SHARE:
+        yield (
+            f"The elements are too {'large' if leaning > 0 else 'small'} throughout, by {abs(leaning):.2g} of "
+            "themselves on the whole: no wrong index, and nothing that begins at some size. Look for a constant: an "
+            "eps that has another value or stands elsewhere (within the root, or behind it), a divisor (n or n - 1), "
+            "a factor; then for values that are cut off, or terms that are lost, by a lower precision inside."
+        )
+    elif 0 < share <= _SMALL_SHARE:
         yield (
             f"The error is at most {share:.2g} of the terms' size, little for a wrong index: look for a lower "
             "precision inside than the problem asks for (half, bfloat16, TF32, approximate functions), also in "
-            "accumulators."
+            "accumulators, or a constant (an eps) that differs."
         )
 
 

@@ -24,10 +24,18 @@ _ARRAY_HINT: Final = (
     "Every index into {array} must be below its extent: make {array} as large as the largest index, which often "
     "depends on the block's size, or launch blocks of the size that it is made for."
 )
+_WAIT_HINT: Final = (
+    "Check that every loop ends for every thread, and that what it waits for is written by one who does not wait. "
+    "Blocks may wait for each other only where all are there at once: launch no more than a GPU holds, and let each "
+    "do more in a loop, or begin a second launch."
+)
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
     "instruction_limit": Status.TIMEOUT,
     "deadlock": Status.TIMEOUT,
+    "endless_wait": Status.TIMEOUT,
+    "no_room": Status.TIMEOUT,
+    "not_held": Status.UNSUPPORTED,
     "out_of_memory": Status.OUT_OF_MEMORY,
     "race": Status.INCORRECT,
 }
@@ -36,6 +44,10 @@ _FAULT_HINTS: Final = {
     "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
     "instruction_limit": "Check that every loop ends for every thread, also at the smallest and at odd sizes. No "
     "thread may wait for one that starts only after it.",
+    "endless_wait": _WAIT_HINT,
+    "no_room": _WAIT_HINT,
+    "not_held": "Launch fewer blocks, and let each do more in a loop, or have it judged on a GPU. It was not judged, "
+    "so there is no reward.",
     "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
     "that depend on the thread, and do not return before it.",
     "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",

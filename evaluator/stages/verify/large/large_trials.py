@@ -53,7 +53,7 @@ _MOST_ELEMENTS: Final = 4096
 _LEAST_LIMIT: Final = 4 * _WHOLE_INSTRUCTIONS
 """Instructions that any such run may execute. At the edges a right kernel may take hundreds of times what the naive
 one does (a block of 256 threads for a row of three elements), and it was foretold to stay below a quarter of this."""
-_HAS_NO_END: Final = frozenset({"watchdog", "instruction_limit"})
+_HAS_NO_END: Final = frozenset({"watchdog", "instruction_limit", "no_room", "not_held"})
 
 
 @dataclass(frozen=True)

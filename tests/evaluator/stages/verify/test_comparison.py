@@ -254,3 +254,28 @@ def test_what_the_least_scale_refuses_is_held_against_the_whole_wherever_it_is_l
         )
         assert [one.mismatch is None for one in found] == [right] * 3
     assert len(asked) == 6  # not for what is right by the least
+
+
+def leaning(actual, wanted):
+    tolerance = Tolerance(1e-9, 0.0, "for the test")
+    return compare_output("y", actual.astype(np.float32), Expected(wanted, np.abs(wanted)), tolerance, 0xFF).leaning
+
+
+def test_errors_that_are_one_share_of_the_answer_are_told_from_those_that_scatter():
+    rng = np.random.default_rng(3)
+    rows, bias = rng.standard_normal((64, 100)), rng.uniform(-0.5, 0.5, 100)
+    variances = rows.var(axis=1, keepdims=True)
+    answer = rows / np.sqrt(variances + 1e-5) + bias
+    assert -0.0006 < leaning(rows / np.sqrt(variances + 1e-3) + bias, answer) < -0.0004
+    assert leaning(answer * 1.01, answer) == pytest.approx(0.01, rel=1e-4)
+    assert leaning(answer.astype(np.float16), answer) is None
+    assert leaning(np.abs(answer).astype(np.float16), np.abs(answer)) is None
+
+
+def test_errors_of_a_few_large_elements_lean_nowhere():
+    answer = np.ones(1000)
+    answer[:5] = 1e6
+    assert leaning(answer * (1 + 1e-3), answer) is None
+    assert leaning(np.full(15, 1.01), np.ones(15)) is None
+    assert leaning(np.full(16, 1.01), np.ones(16)) == pytest.approx(0.01, rel=1e-4)
+    assert leaning(np.full(16, np.inf), np.ones(16)) is None

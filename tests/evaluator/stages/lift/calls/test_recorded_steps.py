@@ -74,6 +74,45 @@ def test_words_that_differ_are_addresses_and_others_are_numbers():
     assert (scratch.name, scratch.dtype.value, scratch.shape) == ("scratch1", "float32", (64,))
 
 
+OTHER_BASES = ((1 << 39) + 0x1234500, (1 << 40) + 0x7654300)
+"""Whose lower halves differ too."""
+
+
+def between(to: int, from_: int, size_bytes: int, element_bytes: int) -> str:
+    return word((to - from_) // element_bytes % (1 << 8 * size_bytes), size_bytes)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda b: [launch(b, n=0, pair=word(1) * 2 + between(2 * b + 8200, b + 4096, 8, 4))], "Argument 1 of k"),
+        (lambda b: [launch(b, n=0, pair=word(1) * 2 + between(b + 4096, 2 * b + 8192, 8, 1))], "'x' and 'y'"),
+        (lambda b: [launch(b, y=(b + 4104) // 4)], "is the difference of pointers into two arrays"),
+        (
+            lambda b: [launch(b, arguments=[word(1) * 3, word(b + 4096), between(3 * b + 16384, b + 4096, 4, 4)])],
+            "`int n`, is the difference of pointers into two arrays, memory that it allocates and 'x'",
+        ),
+    ],
+)
+def test_how_far_two_arrays_are_apart_is_refused_as_what_it_is(make, said):
+    found = [recording_of(recording(base, make(base))) for base in OTHER_BASES]
+    reader = PlanReader(RELU, (KERNEL,), *(one.call(0) for one in found))
+    with pytest.raises(LiftRefusedError) as caught:
+        reader.plan(reader.steps(None))
+    assert caught.value.ruling.status is Status.REJECTED
+    assert said in caught.value.ruling.message
+
+
+def test_a_number_that_is_nearly_how_far_two_arrays_are_apart_is_not_called_that():
+    found = [
+        recording_of(recording(base, [launch(base, arguments=[word(1) * 3, word(base + 4096), count])]))
+        for base, count in zip(OTHER_BASES, (word(5, 4), word(6, 4)), strict=True)
+    ]
+    reader = PlanReader(RELU, (KERNEL,), *(one.call(0) for one in found))
+    with pytest.raises(LiftRefusedError, match="argument 3 of k, `int n`, is 05000000 in one run"):
+        reader.plan(reader.steps(None))
+
+
 def test_fills_copies_and_uploads_are_of_stretches():
     made = plan(
         lambda base: [

@@ -1,0 +1,40 @@
+"""What becomes of kernels whose blocks wait for each other for ever: whose fault it is, said before time is up."""
+
+from common.contract import Settings, Status, Submission
+from evaluator.pipeline.pipeline import evaluate
+
+MEETS = """// assay: temp arrived uint32 (1)
+// assay: fill arrived value=0
+// assay: launch scale grid=(ceil_div(n, 32)) block=(32) args=(x, y, alpha, arrived, n)
+__global__ void scale(const float* x, float* y, float alpha, unsigned* arrived, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = alpha * x[i];
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (*(volatile unsigned*)arrived < gridDim.x) {}
+    }
+}
+"""
+QUICK = Settings(estimate_for=None, verification="quick", run_timeout_s=20)
+
+
+def verdict_on(toolbox, settings):
+    return evaluate(Submission(problem="scalar_multiply", source=MEETS, settings=settings), toolbox)
+
+
+def test_a_barrier_of_more_blocks_than_a_gpu_holds_is_known_before_the_time_is_up(toolbox):
+    verdict = verdict_on(toolbox, QUICK)
+    assert verdict.status is Status.TIMEOUT
+    assert "of the 4224 blocks that had begun" in verdict.message
+    assert "which a GPU has no room for before one of them ends, line 11." in verdict.message
+    assert "all runs together" not in verdict.message
+    assert "launch no more than a GPU holds" in verdict.hint
+
+
+def test_where_it_is_the_simulator_that_holds_too_few_nothing_is_judged(toolbox):
+    verdict = verdict_on(toolbox, QUICK.model_copy(update={"memory_bytes": 512 << 20}))
+    assert verdict.status is Status.UNSUPPORTED
+    assert verdict.reward is None
+    assert "for which the simulator has no memory, line 11." in verdict.message
