@@ -152,8 +152,13 @@ class FunctionText:
             came = f"pending.meet({block.index}, m, {named}, w.live)"
             yield f"if ((m != w.live || pending.all_came) && !(m = {came})) goto dispatch;"
             return
-        came = f"pending.meet({block.index}, m, {named}, w.live & ~w.leaving)"
-        yield f"if (LANES_APART && !(m = {came})) goto dispatch;"
+        awaited = "w.live & ~w.leaving"
+        came = f"pending.meet({block.index}, m, {named}, {awaited})"
+        apart = "LANES_APART"
+        if self.flow.spins and members is not None:
+            # In any run lanes that wait here get a turn before those that still spin on what other blocks do.
+            apart = f"(LANES_APART || m != ({awaited}) || pending.all_came)"
+        yield f"if ({apart} && !(m = {came})) goto dispatch;"
 
     def _performed_late(self, i: Instruction, position: int) -> Iterator[str]:
         """A load once more, for the lanes that are drawn; in one memory for all there are none."""

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from duel import HEADER, Duel
+from duel import HEADER, POISON, Duel
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -251,3 +251,23 @@ def test_a_lane_outside_of_the_mask_gives_what_it_holds(session):
     """As an H200 does."""
     found = np.frombuffer(run(session, "foreign_lane").contents["y"], np.uint32)
     assert list(found) == [int(X[lane ^ 16]) for lane in range(LANES)]
+
+
+SPINS = """.visible .entry k(.param .u64 out) { .reg .u32 %t, %b, %r, %s, %v; .reg .u64 %out, %d; .reg .pred %p, %q;
+ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; mov.u32 %s, 0; mov.u32 %r, 1;
+setp.ne.u32 %p, %b, 0; @%p bra SLOW; setp.gt.u32 %p, %t, 15; @%p bra MEET;
+WAIT: ld.volatile.global.u32 %r, [%out]; setp.ne.u32 %q, %r, 77; @%q bra WAIT;
+MEET: bar.warp.sync -1; setp.ne.u32 %q, %r, 0; vote.sync.ballot.b32 %v, %q, -1;
+mul.wide.u32 %d, %t, 4; add.u64 %d, %out, %d; st.global.u32 [%d+128], %v; bra OVER;
+SLOW: ld.volatile.global.u32 %r, [%out]; add.u32 %s, %s, 1; setp.lt.u32 %q, %s, 3000; @%q bra SLOW;
+mov.u32 %r, 77; st.volatile.global.u32 [%out], %r; OVER: ret; }"""
+
+
+def test_who_waits_for_lanes_that_spin_on_another_block_waits_as_long_as_they_do(simulator):
+    with Duel(simulator, "\n".join((HEADER, SPINS))) as duel:
+        buffers = (Buffer("out", "output", 256, 4, np.zeros(64, np.uint32)),)
+        step = KernelLaunch("k", (2, 1, 1), (32, 1, 1), 0, False, (Pointer("out"),))
+        for schedule in (0, *range(1, 21)):
+            outcome = duel.session.run(PlanRun(buffers, (step,), POISON, 20.0, schedule=schedule))
+            assert outcome.fault is None, outcome.fault
+            assert np.all(np.frombuffer(outcome.contents["out"], np.uint32)[32:] == 0xFFFFFFFF), schedule
