@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from evaluator.cli.remote import end_with_parent
 from evaluator.service.storage.models import StoredEvaluation
 from evaluator.service.storage.storage import Storage, open_storage
 from evaluator.service.storage.workers import WorkerRepository
@@ -66,7 +67,13 @@ def served(
         with (
             log.open("wb") as errors,
             subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment() | dict(settings)
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=_environment() | dict(settings),
+                # A benchmark that is out of time is killed, and a GPU's next user would share it with the service.
+                preexec_fn=end_with_parent,
             ) as process,
         ):
             assert process.stdout is not None

@@ -53,7 +53,7 @@ class LocalService:
                 env={**inherited, **own},
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is the caller's, who ends it
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     def address(self) -> str:
@@ -89,7 +89,7 @@ def local_service(sandbox: str) -> Iterator[LocalService]:
             service.close()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In the child: its parent may be killed, and then no other process would end it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
