@@ -38,3 +38,17 @@ def test_where_it_is_the_simulator_that_holds_too_few_nothing_is_judged(toolbox)
     assert verdict.status is Status.UNSUPPORTED
     assert verdict.reward is None
     assert "for which the simulator has no memory, line 11." in verdict.message
+
+
+def test_an_index_beyond_the_end_may_be_that_of_a_neighbour(toolbox):
+    source = """// assay: launch scale grid=(ceil_div(n, 256)) block=(256) args=(x, y, alpha, n)
+__global__ void scale(const float* x, float* y, float alpha, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = alpha * (i + 1 <= n && x[i + 1] > 1e30f ? 0.0f : x[i]);
+}
+"""
+    verdict = evaluate(Submission(problem="scalar_multiply", source=source, settings=QUICK), toolbox)
+    assert verdict.status is Status.RUNTIME_ERROR
+    assert "one past the end" in verdict.message
+    assert "at a border a neighbour's index lies there too (`i < n`, not `i <= n`)" in verdict.hint
