@@ -302,8 +302,8 @@ def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, 
         if here.act == other.act == "atomic":
             return _OF_THE_GPU
         return (
-            f"Put `__threadfence()` after the write{_on(other.line)}, before what announces it, and another one where "
-            f"the announcement has been read, before the read{_on(here.line)}. `__threadfence_block()`, "
+            f"Put `__threadfence()` after the write{_on(other.line)}, before what announces it, and another one "
+            f"where the announcement has been read, before the read{_on(here.line)}. `__threadfence_block()`, "
             "`__syncthreads()` and atomics of a block's scope order nothing for other blocks."
         )
     if kind == "lost_update":

@@ -39,8 +39,8 @@ _SCHEDULED: Final = ORDERED_INSTRUCTIONS[1:]
 _DRAWS: Final = 8
 """Schedules of each size."""
 _WAITING_HINT: Final = (
-    "What a thread waits for must come in any order of blocks and warps, and stay until it is seen: reset a counter or "
-    "a flag only when nobody waits for it any more (or let it count on), take several locks in one order, and let "
+    "What a thread waits for must come in any order of blocks and warps, and stay until it is seen: reset a counter "
+    "or a flag only when nobody waits for it any more (or let it count on), take several locks in one order, and let "
     "nobody wait for a thread that may wait for it."
 )
 

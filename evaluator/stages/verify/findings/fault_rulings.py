@@ -29,8 +29,9 @@ _LOOP_HINT: Final = (
     "wait."
 )
 _WAIT_HINT: Final = (
-    f"{_LOOP_HINT} That must stay until all who wait have seen it: reset no counter before. Blocks may wait for each other only where all are there at once: launch no more than a GPU holds, and let each "
-    "do more in a loop, or begin a second launch."
+    f"{_LOOP_HINT} That must stay until all who wait have seen it: reset no counter before. Blocks may wait for "
+    "each other only where all are there at once: launch no more than a GPU holds, and let each do more in a loop, "
+    "or begin a second launch."
 )
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
