@@ -236,15 +236,13 @@ const char *and_blocks_behind(const char *said) {
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
+    bool late = now_ns() >= DEADLINE_NS;
+    if (late || over_budget()) name_other_block();
     if (over_budget()) {
-        name_other_block();
         if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "endless_wait", place, WAITS_WITHOUT_END);
         fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
     }
-    if (now_ns() >= DEADLINE_NS) {
-        name_other_block();
-        fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
-    }
+    if (late) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
 }
 
 #include "samples.h"
