@@ -16,13 +16,13 @@ Verification = Literal["full", "quick"]
 
 
 class OtherThread(Wire):
-    """The second thread of a race, and what it did."""
+    """The second thread of a race, or of what does not end, and what it did."""
 
     thread: tuple[int, int, int]
     block: tuple[int, int, int]
     line: int | None = None
     act: Literal["read", "write", "atomic", "wait"]
-    """`wait`: at a barrier."""
+    """`wait`: at a barrier, or in a loop that does not end."""
 
 
 class Fault(Wire):

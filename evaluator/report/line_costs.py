@@ -17,6 +17,7 @@ from evaluator.problems.catalogue import find_problem
 from evaluator.report.charts import Point, Racer, Roof
 from evaluator.stages.compile.resources import Resource, fitting_blocks
 from evaluator.stages.profile.gpu_models import machines
+from evaluator.stages.verify.findings.race_checks import WITHOUT_END
 
 _SECTOR_BYTES: Final = 32
 _SCHEDULERS: Final = 4
@@ -383,6 +384,8 @@ def accesses(profile: Profile | None) -> list[Access]:
 def racers(fault: Fault | None) -> tuple[Racer, Racer, str] | None:
     """Who came first, who came second, and the element at which they met."""
     if fault is None or fault.other is None or fault.thread is None or fault.block is None:
+        return None
+    if fault.kind in WITHOUT_END:  # the other one is of another block, and they met nowhere
         return None
     acts = {"read": "reads", "write": "writes", "atomic": "updates atomically", "wait": "waits"}
     verb = next((verb for verb in acts.values() if fault.message.startswith(verb)), "touches it")

@@ -158,7 +158,8 @@ def hazard(
             "the same block" if here.block == other.block else f"block {_index(other.block)}"
         )
         did = ("copies to {}" if kind == "unawaited_copy" else _VERBS[other.act]).format("it")
-        message = f"{_VERBS[here.act].format(what)}{line}, and {who} {did}{_on(other.line)}{_MISSING[kind]}"
+        missing = "; no fence orders the two" if kind == "unfenced" and other.act == "atomic" else _MISSING[kind]
+        message = f"{_VERBS[here.act].format(what)}{line}, and {who} {did}{_on(other.line)}{missing}"
         remedy = _remedy(kind, here, other, block, finding.rewrites)
     fault = Fault(
         kind=kind if kind in _ALONE else "race",
@@ -284,17 +285,25 @@ _REMEDY_UNDEFINED: Final = (
     "are undefined at the start."
 )
 
+_OF_THE_GPU: Final = (
+    "Use atomics whose scope is the GPU (`atomicAdd`, not `atomicAdd_block`): other blocks update it."
+)
+
 
 def _remedy(kind: str, here: OtherThread, other: OtherThread, block: tuple[int, int, int], rewrites: bool) -> str:
     """What to do; `other` came first."""
     if kind == "unfenced":
+        if other.act == "atomic":
+            if here.act == "write":
+                return f"Make both atomics whose scope is the GPU: the write{_on(here.line)}, say, an `atomicExch`."
+            return _OF_THE_GPU
         return f"Put `__threadfence()` between the access{_on(other.line)} and the atomic that announces it."
     if kind == "stale_read":
         if here.act == other.act == "atomic":
-            return "Use atomics whose scope is the GPU (`atomicAdd`, not `atomicAdd_block`): other blocks update it."
+            return _OF_THE_GPU
         return (
-            f"Put `__threadfence()` behind the write{_on(other.line)}, before what announces it, and another one "
-            f"behind reading the announcement, before{_on(here.line) or ' it is used'}. `__threadfence_block()`, "
+            f"Put `__threadfence()` after the write{_on(other.line)}, before what announces it, and another one "
+            f"where the announcement has been read, before the read{_on(here.line)}. `__threadfence_block()`, "
             "`__syncthreads()` and atomics of a block's scope order nothing for other blocks."
         )
     if kind == "lost_update":

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from common.contract import Status
+from common.contract import Fault, Status
 from evaluator.errors import Ruling
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import SizedPlan
@@ -39,7 +39,8 @@ _SCHEDULED: Final = ORDERED_INSTRUCTIONS[1:]
 _DRAWS: Final = 8
 """Schedules of each size."""
 _WAITING_HINT: Final = (
-    "What a thread waits for must come in any order of blocks and warps: take several locks in one order, and let "
+    "What a thread waits for must come in any order of blocks and warps, and stay until it is seen: reset a counter "
+    "or a flag only when nobody waits for it any more (or let it count on), take several locks in one order, and let "
     "nobody wait for a thread that may wait for it."
 )
 
@@ -140,7 +141,7 @@ def _schedules(examination: Examination) -> Ruling | None:
             if ruling is not None:
                 examination.trials.append(trial_of(trial, False, comparison))
                 examination.schedule = draw
-                ruling = replace(ruling, hint=_hint(ruling))
+                ruling = replace(ruling, hint=_hint(ruling, outcome.fault))
                 if weak and not _is_wrong_at_once(examination, sized_plan, trial, inputs, draw):
                     lines = examination.checked_plan.source_lines
                     ruling, examination.fault = explained(ruling, draw, outcome, lines, ruling.hint)
@@ -157,10 +158,10 @@ def _is_wrong_at_once(
     return not (is_ours(outcome.fault) or examination.is_right(outcome, trial, sized_plan, inputs))
 
 
-def _hint(ruling: Ruling) -> str | None:
+def _hint(ruling: Ruling, fault: Fault | None) -> str | None:
     if ruling.status is Status.INCORRECT:
         return SCHEDULE_HINT
-    return _WAITING_HINT if ruling.status is Status.TIMEOUT else ruling.hint
+    return _WAITING_HINT if fault is not None and fault.kind == "endless_wait" else ruling.hint
 
 
 def _again(examination: Examination, sizes: Sizes) -> tuple[SizedPlan, PlannedTrial]:

@@ -1,8 +1,8 @@
 // problem: vector_add
 // attack: passes how far two buffers are apart
 // expect: rejected
-// because: C++ leaves it undefined, and no plan can say it
-// message: Argument 2 of far_add, `long long d`, is the difference of pointers into two arrays, 'b' and 'a'
+// because: it changes with where the arrays lie, and no plan can say it
+// message: Argument 2 of far_add, `long long d`, is the difference of addresses in two arrays, 'b' and 'a': it changes with where the arrays lie
 #include <cuda_runtime.h>
 
 __global__ void add(const float* a, const float* b, float* c, int n)

@@ -1,7 +1,7 @@
 import pytest
 from sample_verdicts import compilation, counted, estimate, evidence, occupancy, passed_on_gpu
 
-from common.contract import Profile
+from common.contract import Fault, OtherThread, Profile
 from evaluator.report.line_costs import accesses, line_costs, racers, roofline_data, rooms, who
 from evaluator.stages.compile.resources import fitting_blocks
 
@@ -101,3 +101,7 @@ def test_names_of_racers():
     assert who((3, 0, 0), (1, 2, 0)) == "thread 3 of block (1, 2, 0)"
     assert who(None, (0, 0, 0)) == ""
     assert racers(None) is None
+    here, there = OtherThread(thread=(0, 0, 0), block=(1, 0, 0), act="wait"), (0, 0, 0)
+    deadlock = Fault(kind="deadlock", message="waits without end at barrier 0", thread=there, block=there, other=here)
+    assert racers(deadlock)[0].name == "thread 0 of block 1"
+    assert racers(deadlock.model_copy(update={"kind": "endless_wait"})) is None

@@ -121,7 +121,7 @@ void begin_block(const Kernel &kernel) {
         u32 rest = threads - i * LANES;
         w.live = rest >= LANES ? ~0u : (1u << rest) - 1;
         w.touched = w.leaving = 0;
-        w.waits_at = -1;
+        w.waits_at = w.loops_at = -1;
         w.local_top = 0;
         w.fuel = turn_fuel();
         if (kernel.barriers || SCHEDULED) make_coroutine(w);

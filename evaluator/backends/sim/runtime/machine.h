@@ -54,6 +54,8 @@ struct Warp {
     u32 expects;  // threads that the barrier waits for, 0 for all
     bool aligned; // whether all threads of the block must wait at one place
     i32 wait_place;
+    i32 loops_at; // of one that gave way in a loop, or a call, and has not gone on: where, -1 where it did not
+    u32 looping;  // and which lanes
     u32 vote, reduced; // for bar.red
     u32 touched;       // lanes that used memory, while counting
     bool took;         // it has just got what others may wait for: a lock, by an exchange

@@ -74,6 +74,7 @@ const char *over_budget_said() {
 // In a run with a drawn schedule (turns.h): whether for half of its instructions no warp came further. In weak memory a
 // store may still be to come.
 bool nothing_changed();
+void name_other_block();
 const char *const WAITS_WITHOUT_END = "waits without end: all that still run read again and again what no thread writes any more";
 
 // Of processes that a launch is spread over (spreading.h).
@@ -235,11 +236,13 @@ const char *and_blocks_behind(const char *said) {
 
 void look_at_clock(Warp &w, u32 lanes, i32 place) {
     account(w);
+    bool late = now_ns() >= DEADLINE_NS;
+    if (late || over_budget()) name_other_block();
     if (over_budget()) {
         if (SCHEDULED && !WEAK && nothing_changed()) fault(w, lanes, "endless_wait", place, WAITS_WITHOUT_END);
         fault(w, lanes, "instruction_limit", place, and_blocks_behind(over_budget_said()));
     }
-    if (now_ns() >= DEADLINE_NS) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
+    if (late) fault(w, lanes, "watchdog", place, and_blocks_behind(TIME_IS_UP));
 }
 
 #include "samples.h"

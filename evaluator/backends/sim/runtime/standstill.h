@@ -88,6 +88,7 @@ struct Standstill {
 // What waits like that does so on every GPU, unless that has room for the blocks that are to come: so many are more than
 // the largest has multiprocessors for.
 [[noreturn]] void stands_still(Warp &w, u32 lanes, i32 place) {
+    name_other_block();
     if (!BLOCKS_BEHIND) fault(w, lanes, "endless_wait", place, "runs without end: all that still run do the same again and again, and no thread writes anything new");
     u64 most = most_of_gpu(), all = LIVING + BLOCKS_BEHIND;
     bool held = RESIDENT_COUNT >= most, nowhere = held && all > most + most / 2;

@@ -157,6 +157,21 @@ void end_resident() {
     LIVING--;
 }
 
+// A thread of another block that loops too, for what is said of this one.
+void name_other_block() {
+    for (u64 i = 0; BY_TURNS && !BLOCKS_BEHIND && i < RESIDENT_COUNT; i++) {
+        if (i == CURRENT || !RESIDENTS[i].taken) continue;
+        for (u32 j = 0; j < BLOCK.warp_count; j++) {
+            const Warp &w = RESIDENTS[i].warps[j];
+            if (w.waits_at != -1 || w.loops_at == -1) continue;
+            FAULT.other = party(w, w.looping, w.loops_at, WAIT);
+            memcpy(FAULT.other.block, RESIDENTS[i].block.id, sizeof FAULT.other.block);
+            FAULT.has_other = true;
+            return;
+        }
+    }
+}
+
 } // namespace
 
 #include "standstill.h"
@@ -338,7 +353,10 @@ void watchdog(Warp &w, u32 lanes, i32 place) {
         look_at_clock(w, lanes, place);
     }
     GAVE_WAY = true;
+    w.loops_at = place;
+    w.looping = lanes;
     give_way(w);
+    w.loops_at = -1;
 }
 
 void give_way(Warp &w) {

@@ -76,9 +76,9 @@ class ArgumentReader:
             holds = "holds" if parameter.kind == "struct" else "is"
             raise LiftRefusedError(
                 Status.REJECTED,
-                f"{said[0].upper()}{said[1:]} {holds} the difference of pointers into two arrays, {to} and {from_}: "
-                "C++ leaves it undefined, and it changes with where the arrays lie.",
-                "Subtract pointers into one array only, and pass a pointer into each array to the kernel.",
+                f"{said[0].upper()}{said[1:]} {holds} the difference of addresses in two arrays, {to} and {from_}: "
+                "it changes with where the arrays lie.",
+                "Subtract addresses in one array only, and pass a pointer into each array to the kernel.",
             )
 
 

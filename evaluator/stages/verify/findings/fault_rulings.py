@@ -24,10 +24,14 @@ _ARRAY_HINT: Final = (
     "Every index into {array} must be below its extent: make {array} as large as the largest index, which often "
     "depends on the block's size, or launch blocks of the size that it is made for."
 )
+_LOOP_HINT: Final = (
+    "Check that every loop ends for every thread and size, and that what it waits for is written by one who does not "
+    "wait."
+)
 _WAIT_HINT: Final = (
-    "Check that every loop ends for every thread, and that what it waits for is written by one who does not wait. "
-    "Blocks may wait for each other only where all are there at once: launch no more than a GPU holds, and let each "
-    "do more in a loop, or begin a second launch."
+    f"{_LOOP_HINT} That must stay until all who wait have seen it: reset no counter before. Blocks may wait for "
+    "each other only where all are there at once: launch no more than a GPU holds, and let each do more in a loop, "
+    "or begin a second launch."
 )
 _FAULT_STATUS: Final = {
     "watchdog": Status.TIMEOUT,
@@ -41,16 +45,16 @@ _FAULT_STATUS: Final = {
 }
 _FAULT_HINTS: Final = {
     "race": RACE_HINT,
-    "watchdog": "Check that every loop ends for every thread, also at the smallest and at odd sizes.",
-    "instruction_limit": "Check that every loop ends for every thread, also at the smallest and at odd sizes. No "
-    "thread may wait for one that starts only after it.",
+    "watchdog": _LOOP_HINT,
+    "instruction_limit": f"{_LOOP_HINT} No thread may wait for one that starts only after it.",
     "endless_wait": _WAIT_HINT,
     "no_room": _WAIT_HINT,
     "not_held": "Launch fewer blocks, and let each do more in a loop, or have it judged on a GPU. It was not judged, "
     "so there is no reward.",
     "deadlock": "Every thread of the block must reach the same barriers: move `__syncthreads()` out of conditions "
     "that depend on the thread, and do not return before it.",
-    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end.",
+    "out_of_bounds": "Guard the access with the tensor's extent: the last block usually has threads beyond the end, "
+    "and at a border a neighbour's index lies there too (`i < n`, not `i <= n`).",
     "null": "No tensor is null: check how the pointer was computed, and which argument of the plan is 0.",
     "misaligned": "A vector access needs an address that is a multiple of its size: use it only where the row's "
     "start is aligned, and handle the rest element by element.",

@@ -14,6 +14,8 @@ from evaluator.stages.verify.findings.severity import RULES
 
 _MAX_INSTRUCTIONS: Final = 4_000_000
 """Thread-instructions of watched blocks, in one run."""
+WITHOUT_END: Final = frozenset({"watchdog", "instruction_limit", "endless_wait"})
+"""Faults whose other thread is one of another block that goes on as well."""
 _MAX_IN_ALL: Final = 6_000_000
 _MAX_TO_EXPLAIN: Final = 20_000_000
 _MIN_SHARE: Final = 1 / 4096
@@ -122,7 +124,16 @@ def sentence(fault: Fault, source_lines: int) -> str:
     )
     if fault.line and 0 < source_lines < fault.line:
         line += f" by the source's own #line (the file has {source_lines})"
-    return f"{kernel}{who}{fault.message}{line}"
+    return f"{kernel}{who}{fault.message}{line}{_as_another(fault)}"
+
+
+def _as_another(fault: Fault) -> str:
+    """`, and so was thread 0 of block 1, line 9`, of a block that does not end either."""
+    if fault.kind not in WITHOUT_END or fault.other is None:
+        return ""
+    verb = "was" if fault.message.startswith("was ") else "does"
+    line = f", line {fault.other.line}" if fault.other.line else ""
+    return f", and so {verb} thread {_place(fault.other.thread)} of block {_place(fault.other.block)}{line}"
 
 
 def _place(index: tuple[int, int, int]) -> str:

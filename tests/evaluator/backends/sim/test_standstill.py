@@ -60,6 +60,9 @@ def test_what_nobody_writes_is_waited_for_some_rounds_only(duel, name):
         assert outcome.fault.kind == "endless_wait", outcome.fault
         assert "no thread writes anything new" in outcome.fault.message
         assert outcome.thread_instructions < 200_000 * blocks
+        other = outcome.fault.other
+        assert (other.thread, other.act) == (outcome.fault.thread, "wait")
+        assert other.block != outcome.fault.block
 
 
 def test_more_blocks_than_any_gpu_has_room_for_cannot_meet(duel):

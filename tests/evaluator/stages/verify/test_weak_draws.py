@@ -38,3 +38,27 @@ def test_a_wrong_order_is_not_blamed_on_memory(toolbox):
     assert "With blocks and warps interleaved" in verdict.message
     assert "In memory as weak" not in verdict.message
     assert "`__threadfence()`" in verdict.hint
+
+
+def test_a_read_that_no_fence_precedes_is_told_where_both_belong(toolbox):
+    source = """// assay: launch add grid=(2) block=(256) args=(a, b, c, n)
+__device__ unsigned arrived;
+__global__ void add(const float* a, const float* b, float* c, int n)
+{
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += 512) c[i] = a[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned turn = atomicAdd(&arrived, 1) / 2;
+        while (*(volatile unsigned*)&arrived < 2 * turn + 2) { }
+    }
+    __syncthreads();
+    for (int i = (1 - blockIdx.x) * 256 + threadIdx.x; i < n; i += 512) c[i] += b[i];
+}
+"""
+    settings = Settings(verification="quick", estimate_for=None)
+    verdict = evaluate(Submission(problem="vector_add", source=source, backend="sim", settings=settings), toolbox)
+    assert verdict.status is Status.INCORRECT, verdict.message
+    assert verdict.hint.startswith(
+        "Put `__threadfence()` after the write on line 5, before what announces it, and another one where the "
+        "announcement has been read, before the read on line 12."
+    )

@@ -87,10 +87,10 @@ def between(to: int, from_: int, size_bytes: int, element_bytes: int) -> str:
     [
         (lambda b: [launch(b, n=0, pair=word(1) * 2 + between(2 * b + 8200, b + 4096, 8, 4))], "Argument 1 of k"),
         (lambda b: [launch(b, n=0, pair=word(1) * 2 + between(b + 4096, 2 * b + 8192, 8, 1))], "'x' and 'y'"),
-        (lambda b: [launch(b, y=(b + 4104) // 4)], "is the difference of pointers into two arrays"),
+        (lambda b: [launch(b, y=(b + 4104) // 4)], "is the difference of addresses in two arrays"),
         (
             lambda b: [launch(b, arguments=[word(1) * 3, word(b + 4096), between(3 * b + 16384, b + 4096, 4, 4)])],
-            "`int n`, is the difference of pointers into two arrays, memory that it allocates and 'x'",
+            "`int n`, is the difference of addresses in two arrays, memory that it allocates and 'x'",
         ),
     ],
 )

@@ -1,5 +1,7 @@
 """What becomes of kernels whose blocks wait for each other for ever: whose fault it is, said before time is up."""
 
+import re
+
 from common.contract import Settings, Status, Submission
 from evaluator.pipeline.pipeline import evaluate
 
@@ -38,3 +40,42 @@ def test_where_it_is_the_simulator_that_holds_too_few_nothing_is_judged(toolbox)
     assert verdict.status is Status.UNSUPPORTED
     assert verdict.reward is None
     assert "for which the simulator has no memory, line 11." in verdict.message
+
+
+def test_an_index_beyond_the_end_may_be_that_of_a_neighbour(toolbox):
+    source = """// assay: launch scale grid=(ceil_div(n, 256)) block=(256) args=(x, y, alpha, n)
+__global__ void scale(const float* x, float* y, float alpha, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) y[i] = alpha * (i + 1 <= n && x[i + 1] > 1e30f ? 0.0f : x[i]);
+}
+"""
+    verdict = evaluate(Submission(problem="scalar_multiply", source=source, settings=QUICK), toolbox)
+    assert verdict.status is Status.RUNTIME_ERROR
+    assert "one past the end" in verdict.message
+    assert "at a border a neighbour's index lies there too (`i < n`, not `i <= n`)" in verdict.hint
+
+
+def test_of_blocks_that_wait_for_each_other_both_are_named_whatever_they_count_meanwhile(toolbox):
+    source = """// assay: launch scale grid=(2) block=(32) args=(x, y, alpha, n)
+__device__ volatile unsigned turn[2];
+__global__ void scale(const float* x, float* y, float alpha, int n)
+{
+    unsigned tries = 0;
+    if (blockIdx.x == 0) while (turn[1] == 0) tries++;
+    else while (turn[0] == 0) tries++;
+    turn[blockIdx.x] = tries;
+    for (int i = blockIdx.x * 32 + threadIdx.x; i < n; i += 64) y[i] = alpha * x[i];
+}
+"""
+    settings = QUICK.model_copy(update={"run_timeout_s": 1})
+    verdict = evaluate(Submission(problem="scalar_multiply", source=source, settings=settings), toolbox)
+    assert verdict.status is Status.TIMEOUT
+    named = re.search(
+        r"thread 0 of block (\d) was still running when its time was up, line (\d), and so was thread 0 of "
+        r"block (\d), line (\d) \(all runs together may take 1 s\)\.$",
+        verdict.message,
+    )
+    lines = {"0": "6", "1": "7"}
+    assert {named[1]: named[2], named[3]: named[4]} == lines, verdict.message
+    assert verdict.hint.endswith("what it waits for is written by one who does not wait.")
