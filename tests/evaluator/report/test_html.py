@@ -23,7 +23,7 @@ from sample_verdicts import (
     timing,
 )
 
-from common.contract import DeviceState, HazardWarning, Profile
+from common.contract import DeviceState, HazardWarning, Profile, Status
 from evaluator.report.heat_map import shade
 from evaluator.report.html import MAX_LINES, render, render_many
 from evaluator.report.terminal import printable, which_are_wrong
@@ -445,3 +445,10 @@ def test_a_trial_that_a_fault_stopped_says_so_and_quotes_are_in_monospace():
     assert "<title>runtime_error: mine.cu · Assay</title>" in page
     quoting = broken.model_copy(update={"message": "It is wrong:\n    3 | y[i] = 1;"})
     assert '<pre class="quoted">    3 | y[i] = 1;</pre>' in render(quoting, SOURCE)
+
+
+def test_what_is_wrong_has_its_source_before_what_limits_it():
+    right, wrong = counted(), counted().model_copy(update={"status": Status.RUNTIME_ERROR})
+    titles = [re.findall(r"<h2>(.*?)</h2>", render(each, SOURCE, "kernel.cu")) for each in (right, wrong)]
+    order = [[title for title in each if title in ("What limits it", "Source")] for each in titles]
+    assert order == [["What limits it", "Source"], ["Source", "What limits it"]]
