@@ -30,5 +30,5 @@ def test_a_scalar_that_no_kernel_reads_is_named(toolbox, factor, launch, unread)
     verdict = evaluate(Submission(problem="saxpy", source=source, settings=QUICK), toolbox)
     assert verdict.message.startswith("At n=262144, alpha=-1.75 with normal inputs")
     assert ("No kernel reads alpha, and trials differ in it (here alpha=-1.75)" in verdict.hint) == unread
-    assert ("index by index" in verdict.hint) != unread
+    assert ("index by index; look also at what becomes of alpha" in verdict.hint) != unread
     assert verdict.correctness.trials[0].scalars == {"alpha": -1.75}
