@@ -71,7 +71,7 @@ class Trial(Wire):
 
     sizes: dict[str, int]
     scalars: dict[str, float] = Field(default_factory=dict)
-    """Values of all of the problem's scalars; hidden trials vary them."""
+    """Values of the problem's scalars; hidden trials vary them."""
     distribution: str
     """Name of the input distribution or probe."""
     hidden: bool
