@@ -179,7 +179,10 @@ def _generalisation(
     if not runnable:
         return _Elsewhere(None, unjudged)
     typical = problem.distributions[0]
-    trials = [PlannedTrial(sizes, typical, problem.tolerance, True) for sizes in runnable]
+    trials = [
+        PlannedTrial(sizes, typical, problem.tolerance, True, published=problem.published_scalars)
+        for sizes in runnable
+    ]
     limited = settings.model_copy(update={"run_timeout_s": min(settings.run_timeout_s, _ELSEWHERE_S)})
     try:
         verified = verify(checked_plan, session, limited, rng, trials, seed=seed)

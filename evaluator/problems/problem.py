@@ -358,6 +358,11 @@ class Problem:
         tensors = tuple(tensor.name for tensor in (*self.inputs, *self.outputs))
         return (*tensors, *(scalar.name for scalar in self.scalars), *self.sizes)
 
+    @property
+    def published_scalars(self) -> dict[str, float]:
+        """The values that scalars have where a trial does not vary them."""
+        return {scalar.name: scalar.value for scalar in self.scalars}
+
     def scalars_of_turn(self, turn: int) -> dict[str, float]:
         """The scalars of the hidden trial with this number: the published values, then each of the others in turn."""
         chosen: dict[str, float] = {}

@@ -255,6 +255,7 @@ def _facts(verdict: Verdict, plain: bool) -> Table:
         row("Lifted", [lifting.text for lifting in (verdict.compile.lifting,) if lifting])
         row("Host code", host_code(verdict))
     if verdict.correctness:
+        row("Launch", _launch(verdict.correctness))
         row("Wrong", _wrong(verdict.correctness))
         row("Trials", _trials(verdict.correctness))
     if verdict.timing:
@@ -347,6 +348,12 @@ def _costs(profile: Profile) -> list[str]:
         f"{f' in line {pitfall.line}' if pitfall.line else ''}: {in_short(pitfall.cost)}"
         for pitfall in profile.pitfalls[:2]
     ]
+
+
+def _launch(correctness: Correctness) -> list[str]:
+    """How a kernel without a launch plan was launched: its time may be another with a plan."""
+    inferred = correctness.plan_source == "inferred" and correctness.binding
+    return [f"no launch plan: {in_short(correctness.binding or '', 400)}"] if inferred else []
 
 
 def _wrong(correctness: Correctness) -> list[str]:

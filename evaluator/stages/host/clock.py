@@ -129,7 +129,9 @@ def time_calls(
     assert call is not None
     problem = plan.problem
     examination = Examination(plan, session, settings, rng, 0)
-    trial = PlannedTrial(sizes, problem.distributions[0], problem.tolerance, False)
+    trial = PlannedTrial(
+        sizes, problem.distributions[0], problem.tolerance, False, published=problem.published_scalars
+    )
     rule = StoppingRule.of(settings)
     until_s = time.monotonic() + _SHARE * settings.run_timeout_s
     times: list[_Turn] = []

@@ -111,6 +111,8 @@ class CheckedPlan:
     """What stands for `plan` and `calls` at each set of sizes, where host code was recorded anew for each."""
     inferred_advice: str = ""
     """What to say of a plan that was inferred where its answer is wrong: empty where another is unlikely to help."""
+    unread_scalars: tuple[str, ...] = ()
+    """Those that trials vary and no kernel reads; empty where that is not known: of recorded host code."""
 
     @property
     def static_shared_bytes(self) -> Mapping[str, int]:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from common.expressions import ExpressionError, evaluate_expression
+from common.launch_plan import Launch
 from evaluator.backends.session import Entry, Parameter
 from evaluator.problems.problem import Problem, Tensor
 from evaluator.stages.launch.arguments import takes_number
@@ -14,6 +16,7 @@ __all__ = [
     "arguments_in_order",
     "const_output",
     "count_of",
+    "launch_in_words",
     "launch_to_try",
     "shared_to_try",
 ]
@@ -36,6 +39,16 @@ def count_of(tensor: Tensor) -> str:
 
 def _factor(extent: str) -> str:
     return extent if extent.isalnum() or extent.isidentifier() else f"({extent})"
+
+
+def launch_in_words(launch: Launch) -> str:
+    """Grid and block of an inferred launch: `grid=(ceil_div(n, 256)) block=(256)`, or how many where none varies."""
+    grid, block = launch.grid[0], launch.block[0]
+    try:
+        blocks = evaluate_expression(grid, {})
+    except ExpressionError:
+        return f"grid=({grid}) block=({block})"
+    return f"{blocks} block{'s' if blocks > 1 else ''} of {block} threads"
 
 
 def arguments_by_kind(problem: Problem, entry: Entry) -> tuple[str, ...]:

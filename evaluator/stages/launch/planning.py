@@ -34,11 +34,13 @@ from evaluator.stages.launch.inference import (
     arguments_in_order,
     const_output,
     count_of,
+    launch_in_words,
     launch_to_try,
     shared_to_try,
 )
 from evaluator.stages.launch.recorded_plans import Point, RecordedPlan, RecordedPlans
 from evaluator.stages.launch.scope import Scope
+from evaluator.stages.launch.unread_scalars import unread_scalars
 from evaluator.stages.screen.template_kernels import template_kernels
 
 __all__ = ["BufferFacts", "CheckedPlan", "Planned", "SizedPlan", "plan_launches"]
@@ -195,11 +197,14 @@ def _plan(
             comment + (refused.ruling.hint or _another_line(problem, plan, entries)),
         ) from None
     _check_outputs(problem, plan, calls.values())
+    if plan_source == "inferred":
+        binding += "".join(f"; {launch_in_words(call.launch)}" for call in calls.values())
     binding = binding or _describe(calls.values(), program.entries)
     lines = source.count("\n") + 1
     binding += f". {comment.rstrip(' .')}" if comment else ""
     advice = _about_inferred(problem, plan, entries, program.ptx, source) if plan_source == "inferred" else ""
-    return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines, inferred_advice=advice)
+    unread = unread_scalars(problem, calls.values(), program.ptx)
+    return CheckedPlan(problem, plan, plan_source, binding, program.arch, calls, lines, None, advice, unread)
 
 
 _see_grammar = (

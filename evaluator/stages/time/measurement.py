@@ -187,7 +187,9 @@ class _TimingHarness:
         self.session, self.sizes, self.settings = session, sizes, settings
         self.rng, self.baseline, self.sized_plan = rng, baseline, sized_plan
         self.examination = Examination(checked_plan, session, settings, rng, 0)
-        self.trial = PlannedTrial(sizes, self.problem.distributions[0], self.problem.tolerance, False)
+        published = self.problem.published_scalars
+        typical, tolerance = self.problem.distributions[0], self.problem.tolerance
+        self.trial = PlannedTrial(sizes, typical, tolerance, False, published=published)
         self.own_bytes = settings.memory_bytes // _OWN_SHARE
         self.checks = LaunchChecks(self.examination, self.trial, sized_plan, self.own_bytes)
         self.ahead: deque[Arrays] = deque()

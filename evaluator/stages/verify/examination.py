@@ -16,7 +16,7 @@ from evaluator.problems.arrays import Array, Rng, to_numpy
 from evaluator.problems.problem import Arrays, Sizes
 from evaluator.stages.launch.checked_plan import CheckedPlan, SizedPlan
 from evaluator.stages.verify.comparison import Comparison, all_written, compare_output, first_difference, in_words
-from evaluator.stages.verify.findings.advice import advice
+from evaluator.stages.verify.findings.advice import RightWith, advice
 from evaluator.stages.verify.findings.fault_rulings import RACE_HINT, bounds_hint, ruling_on
 from evaluator.stages.verify.findings.input_check import changed_input
 from evaluator.stages.verify.findings.race_checks import Watching, sentence
@@ -479,11 +479,11 @@ class Examination:
             comparisons.append(comparison := found if sure else unconfirmed(found))
             if comparison.mismatch is not None:
                 self.trials.append(trial_of(trial, False, comparison))
-                return self.incorrect(trial, comparison)
+                return self.incorrect(trial, comparison, self.contents.right_with(trial, inputs, outputs))
         self.trials.append(trial_of(trial, True, max(comparisons, key=lambda one: one.worst_error or 0.0)))
         return None
 
-    def incorrect(self, trial: PlannedTrial, comparison: Comparison) -> Ruling:
+    def incorrect(self, trial: PlannedTrial, comparison: Comparison, right_with: RightWith | None = None) -> Ruling:
         mismatch = comparison.mismatch
         assert mismatch is not None
         message = f"At {trial.place} with {trial.distribution.name} inputs: {in_words(mismatch, trial.tolerance)}"
@@ -496,5 +496,5 @@ class Examination:
             if undefined is not None:
                 return Ruling(Status.INCORRECT, Phase.VERIFY, message, undefined.remedy)
         notes = (f"Note: {warning}." for warning in list(self.warnings)[:2])
-        hint = " ".join((advice(self.problem, self.trials, trial, comparison), *notes))
+        hint = " ".join((advice(self.checked_plan, self.trials, trial, comparison, right_with), *notes))
         return Ruling(Status.INCORRECT, Phase.VERIFY, message, hint)

@@ -170,7 +170,9 @@ def _again(examination: Examination, sizes: Sizes) -> tuple[SizedPlan, PlannedTr
     assert isinstance(sized_plan, SizedPlan)
     problem = examination.problem
     examination.instruction_limit = instruction_limit(problem, sizes)
-    return sized_plan, PlannedTrial(sizes, problem.distributions[0], problem.tolerance, True)
+    return sized_plan, PlannedTrial(
+        sizes, problem.distributions[0], problem.tolerance, True, published=problem.published_scalars
+    )
 
 
 def _drawn(seed: int, place: str) -> Iterator[int]:

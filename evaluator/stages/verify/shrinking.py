@@ -218,7 +218,15 @@ class _Search:
             scalars=tuple(replace(one, value=given.get(one.name, one.value)) for one in self.problem.scalars),
             oracle=partial(self.problem.oracle, **given),
         )
-        trial = PlannedTrial(candidate.sizes, same, tolerance, True, given, "usual" if plain else "edge")
+        trial = PlannedTrial(
+            candidate.sizes,
+            same,
+            tolerance,
+            True,
+            given,
+            "usual" if plain else "edge",
+            published=problem.published_scalars,
+        )
         rng = NumpyRng(np.random.default_rng(candidate.seed))
         with self.simulator.prepare(self.program, self.settings) as session:
             checked_plan = replace(self.checked_plan, problem=problem)
@@ -286,7 +294,10 @@ class _Search:
         verified = self.judged[found.key]
         assert verified.ruling is not None
         assert verified.correctness is not None
-        place = PlannedTrial(found.sizes, found.distribution, self.problem.tolerance, True, found.scalars).place
+        published, tolerance = self.problem.published_scalars, self.problem.tolerance
+        place = PlannedTrial(
+            found.sizes, found.distribution, tolerance, True, found.scalars, published=published
+        ).place
         if found.sizes == start.sizes:
             said = f"Nothing smaller than {place} shows it"
         else:

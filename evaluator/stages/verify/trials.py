@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -42,6 +43,13 @@ class PlannedTrial:
     scalars: Mapping[str, float] = field(default_factory=dict)
     """Empty where they have their published values."""
     kind: TrialKind = "usual"
+    published: Mapping[str, float] = field(default_factory=dict)
+    """The problem's own values of its scalars."""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What each scalar of the problem is in this trial."""
+        return {**self.published, **self.scalars}
 
     @property
     def beyond(self) -> bool:
@@ -51,7 +59,7 @@ class PlannedTrial:
     @property
     def place(self) -> str:
         """`n=1000, alpha=-3.25`."""
-        return ", ".join((sizes_in_words(self.sizes), *(f"{name}={value:g}" for name, value in self.scalars.items())))
+        return ", ".join((sizes_in_words(self.sizes), *(f"{name}={value:g}" for name, value in self.values.items())))
 
 
 def plan_trials(
@@ -86,7 +94,8 @@ def trials_and_left_out(
         for sizes in beyond
         if not fits(problem, sizes, settings)
     )
-    trials = tuple(trial for trial in wanted if not trial.beyond or fits(problem, trial.sizes, settings))
+    room = (trial for trial in wanted if not trial.beyond or fits(problem, trial.sizes, settings))
+    trials = tuple(replace(trial, published=problem.published_scalars) for trial in room)
     return trials, tuple(dict.fromkeys(left_out))
 
 
@@ -273,24 +282,29 @@ def unlike(
         return f"it passed with {len(trials)} of {len(planned)} trials"
     if correctness.passed and not all(trial.passed for trial in trials):
         return "it passed with a trial that did not"
-    expected = [_described(one) for one in planned]
+    published = planned[0].published if planned else {}
+    described = partial(_described, published=published)
+    expected = [described(one) for one in planned]
     usual = sum(not one.beyond for one in planned)
     for index, trial in enumerate(trials):
-        allowed = expected[index : index + 1] or [_described(one) for one in afterwards]
+        allowed = expected[index : index + 1] or [described(one) for one in afterwards]
         if index >= usual and not trial.passed:  # large trials come after what a simulator does last
-            allowed = [*allowed, *(_described(one) for one in afterwards)]
+            allowed = [*allowed, *(described(one) for one in afterwards)]
         if index and not trials[index - 1].passed:  # a failure that two looks at the same run have found
-            allowed = [*allowed, _described(trials[index - 1])]
-        if _described(trial) not in allowed:
-            return f"trial {index + 1} is {_described(trial)}, and should be {allowed[0] if allowed else 'none'}"
+            allowed = [*allowed, described(trials[index - 1])]
+        if described(trial) not in allowed:
+            return f"trial {index + 1} is {described(trial)}, and should be {allowed[0] if allowed else 'none'}"
     return None
 
 
-def _described(trial: PlannedTrial | Trial) -> str:
+def _described(trial: PlannedTrial | Trial, published: Mapping[str, float]) -> str:
+    # Some verdicts name scalars only where they are not as published.
     name = trial.distribution if isinstance(trial, Trial) else trial.distribution.name
     # By name: the members of a JSON object come in any order.
     sizes = [f"{one}={size}" for one, size in sorted(trial.sizes.items())]
-    values = ", ".join(sizes + [f"{one}={float(value)!r}" for one, value in sorted(trial.scalars.items())])
+    values = ", ".join(
+        sizes + [f"{one}={float(value)!r}" for one, value in sorted({**published, **trial.scalars}.items())]
+    )
     return f"{values} with {name} inputs{' (hidden)' if trial.hidden else ''}"
 
 
@@ -304,7 +318,7 @@ def trial_of(
     """A trial that ran, as the verdict shows it."""
     return Trial(
         sizes=dict(planned.sizes),
-        scalars=dict(planned.scalars),
+        scalars=planned.values,
         distribution=planned.distribution.name,
         hidden=planned.hidden,
         passed=passed,

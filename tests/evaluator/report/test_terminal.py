@@ -122,6 +122,15 @@ def test_of_other_sizes_those_where_it_is_wrong_are_named():
     assert "asked for: n = 12." in html.render(verdict, SOURCE)
 
 
+def test_how_a_kernel_without_a_plan_was_launched_is_told():
+    verdict = passed()
+    bound = "x, total, n bound by name; 1 block of 256 threads"
+    for source, told in (("inferred", True), ("directives", False)):
+        seen = verdict.correctness.model_copy(update={"plan_source": source, "binding": bound})
+        card = flat(shown(verdict_card(verdict.model_copy(update={"correctness": seen}), SOURCE), 120))
+        assert (f"no launch plan: {bound}" in card) == told
+
+
 def test_a_line_that_the_source_does_not_have_is_not_quoted():
     assert "^" not in shown(verdict_card(runtime_error(), "one line\n"))
     assert "^" not in shown(verdict_card(runtime_error(), ""))

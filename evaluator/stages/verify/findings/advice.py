@@ -1,12 +1,13 @@
 """What to look for where an answer was wrong: what trials that passed, and the size of the error, say about it."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from common.contract import Mismatch, Trial
 from evaluator.problems.generators import OWN_ROUNDING
 from evaluator.problems.problem import Problem, sizes_in_words
+from evaluator.stages.launch.checked_plan import CheckedPlan
 from evaluator.stages.verify.comparison import Comparison
 from evaluator.stages.verify.trials import PlannedTrial, tensor_bytes
 
@@ -15,28 +16,68 @@ _SHOWN_SIZES: Final = 6
 _SMALL_SHARE: Final = 0.04
 """Of the 2-norm of an element's terms, at most: one term that is left out of some hundreds is more."""
 
+RightWith: TypeAlias = Callable[[Mapping[str, float]], bool]
+"""Whether the answer would be right with these values of scalars."""
 
-def advice(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, comparison: Comparison) -> str:
+
+def advice(
+    checked_plan: CheckedPlan,
+    judged: Sequence[Trial],
+    failed: PlannedTrial,
+    comparison: Comparison,
+    right_with: RightWith | None = None,
+) -> str:
     """The hint of a wrong answer. `judged`: the trials so far, with this one."""
-    mismatch = comparison.mismatch
+    mismatch, problem = comparison.mismatch, checked_plan.problem
     assert mismatch is not None
     small = " ".join(_by_the_error(problem, failed, mismatch, comparison.leaning))
-    return f"{_by_comparison(problem, judged, failed, not small)} {small}".rstrip()
+    computed = "written" not in mismatch.pattern
+    if right_with is not None and computed:
+        for name, value in _other_values(problem, failed):
+            if right_with({**failed.values, name: value}):
+                return (
+                    f"The answer is right for {name}={value:g}, and here {name} is {failed.values[name]:g}: "
+                    f"use {name} as the problem passes it."
+                )
+    if checked_plan.unread_scalars and computed:
+        return f"{_unread(checked_plan.unread_scalars, failed)} {small}".rstrip()
+    return f"{_by_comparison(checked_plan, judged, failed, not small)} {small}".rstrip()
 
 
-def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTrial, of_an_index: bool) -> str:
+def _other_values(problem: Problem, failed: PlannedTrial) -> Iterator[tuple[str, float]]:
+    """What scalars are in other trials, the published value first."""
+    for scalar in problem.scalars:
+        for value in (scalar.value, *scalar.others):
+            if value != failed.values[scalar.name]:
+                yield scalar.name, value
+
+
+def _unread(names: Sequence[str], failed: PlannedTrial) -> str:
+    values = ", ".join(f"{name}={failed.values[name]:g}" for name in names)
+    them = "it" if len(names) == 1 else "them"
+    return (
+        f"No kernel reads {' or '.join(names)}, and trials differ in {them} (here {values}): use {them} as the "
+        f"problem passes {them}. If it is wrong then as well, compare the kernel with the problem's statement."
+    )
+
+
+def _by_comparison(
+    checked_plan: CheckedPlan, judged: Sequence[Trial], failed: PlannedTrial, of_an_index: bool
+) -> str:
     """`of_an_index`: whether the error may be that of a wrong index."""
+    problem = checked_plan.problem
     passed = [done for done in judged if done.passed]
     if any(probe.distribution is failed.distribution for probe in (*problem.probes, *problem.edge_probes)):
         return f"This input probes the precision: {failed.distribution.reason}."
+    names = ", ".join(failed.values)
     if not passed:
         how = "index by index" if of_an_index else "term by term"
-        return f"No trial has passed: compare the kernel with the problem's statement, {how}."
-    if failed.scalars and all(done.scalars != failed.scalars for done in passed):
-        names = ", ".join(failed.scalars)
+        too = f"; look also at what becomes of {names}" if names else ""
+        return f"No trial has passed: compare the kernel with the problem's statement, {how}{too}."
+    if names and all(done.scalars != failed.values for done in passed):
         return (
-            f"It was right with other values of {names}. Take {names} from the parameter, not from a constant in "
-            f"the source or the plan{'; or look for what depends on the size' if of_an_index else ''}."
+            f"It was right with other values of {names}. Look at what becomes of {names}"
+            f"{'; or for what depends on the size' if of_an_index else ''}."
         )
     if all(done.sizes != failed.sizes for done in passed):
         largest_first = sorted(passed, key=lambda done: tensor_bytes(problem, done.sizes), reverse=True)
@@ -51,7 +92,10 @@ def _by_comparison(problem: Problem, judged: Sequence[Trial], failed: PlannedTri
         if not of_an_index:
             return f"{right} That says little: how much is allowed depends on the size, and on what is summed up."
         return f"{right} Look for what depends on the size: tails, strides, the grid's extent."
-    return f"The same size was right with other inputs. These inputs are special: {failed.distribution.reason}."
+    same = any(done.sizes == failed.sizes and done.scalars == failed.values for done in passed)
+    right = f"The same size was right with other inputs{'' if same else f' and other values of {names}'}."
+    typical = failed.distribution is problem.distributions[0]
+    return right if typical else f"{right} These inputs are special: {failed.distribution.reason}."
 
 
 def _by_the_error(problem: Problem, failed: PlannedTrial, mismatch: Mismatch, leaning: float | None) -> Iterator[str]:

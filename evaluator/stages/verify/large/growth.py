@@ -37,7 +37,15 @@ def where_it_breaks_off(examination: Examination, trial: PlannedTrial) -> Ruling
             limit = max(_LEAST, _GROWTH * cost) if cost else instruction_limit(problem, sizes)
             if limit > _MOST or not isinstance(sized_plan, SizedPlan):
                 return None
-            step = PlannedTrial(sizes, problem.distributions[0], problem.tolerance, True, {}, "edge")
+            step = PlannedTrial(
+                sizes,
+                problem.distributions[0],
+                problem.tolerance,
+                True,
+                {},
+                "edge",
+                published=problem.published_scalars,
+            )
             examination.instruction_limit = limit
             outcome = examination.execute(
                 sized_plan, step.distribution.draw(examination.rng, sizes), POISON, registers=0

@@ -39,6 +39,7 @@ def program(*entries, arch="sm_80"):
 
 ADD = entry("add(float const*, float const*, float*, int)", "const float* a", "const float* b", "float* c", "int n")
 LINE = "// assay: launch add grid=(ceil_div(n, 256)) block=(256) args=(a, b, c, n)\n"
+SHAPE = "grid=(ceil_div(n, 256)) block=(256)"
 VECTOR_ADD = problem_by_id("vector_add")
 SAXPY = problem_by_id("saxpy")
 
@@ -86,7 +87,7 @@ def test_a_json_plan_is_the_same_as_directives_but_not_together():
 def test_inference_binds_by_name_in_any_order():
     swapped = entry("add", "int n", "float* c", "const float* b", "const float* a")
     planned = plan("", (swapped,)).checked_plan
-    assert (planned.plan_source, planned.binding) == ("inferred", "n, c, b, a bound by name")
+    assert (planned.plan_source, planned.binding) == ("inferred", f"n, c, b, a bound by name; {SHAPE}")
     (launch,) = planned.at(SIZES).steps
     assert launch.arguments == (struct.pack("<i", 1000003), Pointer("c"), Pointer("b"), Pointer("a"))
     assert (launch.grid, launch.block) == ((3907, 1, 1), (256, 1, 1))
@@ -96,8 +97,15 @@ def test_inference_binds_by_order_when_one_name_is_foreign():
     # `c` and `a` are swapped: all go by order, so the names that are known count for nothing.
     odd = entry("add", "const float* c", "const float* b", "float* a", "int count")
     planned = plan("", (odd,)).checked_plan
-    assert planned.binding == "bound by order: c = a, b = b, a = c, count = n"
+    assert planned.binding == f"bound by order: c = a, b = b, a = c, count = n; {SHAPE}"
     assert planned.at(SIZES).steps[0].arguments[:3] == (Pointer("a"), Pointer("b"), Pointer("c"))
+
+
+def test_of_an_inferred_launch_it_is_told_that_it_has_one_block_where_it_has():
+    kernel, problem = entry("s", "const float* x", "float* total", "int n"), problem_by_id("reduce_sum")
+    planned = plan("", (kernel,), problem).checked_plan
+    assert planned.binding == "x, total, n bound by name; 1 block of 256 threads"
+    assert planned.at(SIZES).steps[0].grid == (1, 1, 1)
 
 
 def test_a_pointer_to_const_is_no_output_in_order():
@@ -110,7 +118,7 @@ def test_a_pointer_to_const_is_no_output_in_order():
     assert "args=(x, y, z, n)" in ruling.hint
     assert "a number in place of x, y, z" in ruling.hint
     named = entry("add", "const float* c", "const float* b", "float* a", "int n")
-    assert plan("", (named,)).checked_plan.binding == "c, b, a, n bound by name"
+    assert plan("", (named,)).checked_plan.binding == f"c, b, a, n bound by name; {SHAPE}"
 
 
 def test_inference_refuses_what_does_not_fit():
@@ -133,7 +141,7 @@ def test_no_kernel_and_two_kernels():
 
 def test_the_kernel_that_a_header_of_cub_brings_along_does_not_count():
     empty = entry("void cub::CUB_300001_SM_800::detail::EmptyKernel<void>()")
-    assert plan("", (empty, ADD)).checked_plan.binding == "a, b, c, n bound by name"
+    assert plan("", (empty, ADD)).checked_plan.binding == f"a, b, c, n bound by name; {SHAPE}"
     refused(plan("", (ADD, empty, entry("k", "float* c"))).ruling, "2 kernels (add, k)")
     refused(plan("", (empty,)).ruling, "no `__global__` function in the source")
 
@@ -157,7 +165,7 @@ def test_a_source_that_says_template_a_hundred_thousand_times_is_read_once(entri
 )
 def test_a_comment_that_was_meant_to_launch_is_named(comment):
     told = f"Line 2, `{comment}`, is a comment and launches nothing: a directive begins with `// assay: launch`"
-    assert plan(f"int x;\n{comment}\n").checked_plan.binding == f"a, b, c, n bound by name. {told}"
+    assert plan(f"int x;\n{comment}\n").checked_plan.binding == f"a, b, c, n bound by name; {SHAPE}. {told}"
     two = refused(plan(f"\n{comment}", (ADD, entry("k", "float* c"))).ruling, "2 kernels (add, k)")
     assert two.hint.startswith(f"{told}. Add a line for each launch")
     assert plan(f"{LINE}{comment}\n").checked_plan.binding == plan().checked_plan.binding
@@ -167,7 +175,7 @@ def test_a_comment_that_was_meant_to_launch_is_named(comment):
     "source", ["// we launch one thread each", '"// launch grid=(1)"', "/* launch grid=(1) */", "a"]
 )
 def test_other_comments_are_left_alone(source):
-    assert plan(source).checked_plan.binding == "a, b, c, n bound by name"
+    assert plan(source).checked_plan.binding == f"a, b, c, n bound by name; {SHAPE}"
 
 
 KERNELS = (
