@@ -351,6 +351,7 @@ def test_the_doctor_asks_whether_the_evaluator_takes_what_a_run_sends(service, b
         ("tasks.references=[/nowhere/x.py]", "/nowhere/x.py cannot be read"),
         ("tasks.problems=[relu]", None),
     ],
+    ids=["no problem", "no operation", "no file", "right"],
 )
 def test_the_doctor_looks_at_the_tasks_that_a_run_would_be_refused_for(service, wrong, said, embedded):
     where = "evaluator.embedded=true" if embedded else f"evaluator.url={service.url}"
