@@ -125,11 +125,7 @@ class Connection:
                     pause_s = trouble.retry_after_s + random.uniform(0.0, 0.1) * (1 + trouble.retry_after_s)
                 waited_s = time.monotonic() - since_s
                 if waited_s + pause_s > self._patience_s or errors >= _MAX_SERVER_ERRORS:
-                    raise ServiceError(
-                        f"The service at {self.url} gave no useful answer in {_times(tries)} and {waited_s:.0f} s; "
-                        f"the last failure: {trouble.said}.",
-                        trouble.remedy or _LOOK_THERE,
-                    )
+                    raise ServiceError(self._given_up(trouble, tries, waited_s), trouble.remedy or _LOOK_THERE)
                 if (
                     self._announces
                     and not (self._announced or trouble.status_code)
@@ -148,6 +144,15 @@ class Connection:
                 self._announced = False
                 return found
             trouble = found
+
+    def _given_up(self, trouble: TransientFailure, tries: int, waited_s: float) -> str:
+        if tries == 1 and trouble.status_code is not None:
+            return f"The service at {self.url}: {trouble.said}."
+        times = f"{tries} tries" if tries > 1 else "1 try"
+        return (
+            f"The service at {self.url} gave no useful answer in {times} and {waited_s:.0f} s; the last failure: "
+            f"{trouble.said}."
+        )
 
     async def ask(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
@@ -180,11 +185,9 @@ class Connection:
             )
         if response.status_code == 401:
             remedy = "Set ASSAY_KEY to a key that is valid there."
+        elif response.status_code in (404, 405):
+            remedy = without_path(self.url) or remedy
         raise RequestRefusedError(f"The service at {self.url} answered {said}.", remedy, response.status_code)
-
-
-def _times(tries: int) -> str:
-    return f"{tries} tries" if tries > 1 else "1 try"
 
 
 def sendable(key: str | None) -> str:
@@ -216,6 +219,14 @@ def checked(url: str) -> str:
     ):
         raise ValueError(f"{url!r} is no address of a service: write it as http://127.0.0.1:8000")
     return str(parsed).rstrip("/")
+
+
+def without_path(url: str) -> str | None:
+    """What to do where nothing is found at an address that has a path; None for one without."""
+    parsed = httpx.URL(url)
+    root = f"{parsed.scheme}://{parsed.netloc.decode()}"
+    path = str(parsed).removeprefix(root).rstrip("/")
+    return f"Leave {path} out of the address, unless the service itself is there: {root}" if path else None
 
 
 def _members(body: bytes) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class HttpConnection(H11Protocol):
             return
         claim = self._claim(arrived[: head.start()])
         if self.turns.is_full(claim):
-            self._refuse(ApiError("busy", "Too many requests of this caller wait already.", retry_after_s=2))
+            self._refuse(ApiError("busy", "Too many requests of this caller wait already.", "Try again.", 2))
             return
         self.waits_for_turn = True
         self._unset_keepalive_if_required()
@@ -243,7 +243,8 @@ class HttpConnection(H11Protocol):
         return is_idle and not self.waits_for_turn
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(ApiError("malformed", self._requests.refusal or msg))
+        remedy = "Send fewer or shorter headers." if self._requests.refusal else "Write it as HTTP/1.1 asks for."
+        self._refuse(ApiError("malformed", self._requests.refusal or msg, remedy))
 
     def _refuse(self, refused: ApiError) -> None:
         body = refused.problem().model_dump_json(exclude_none=True).encode()

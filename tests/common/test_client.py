@@ -15,6 +15,7 @@ from email.utils import format_datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from serving import Serving
 from small_service import ANSWERS, CUTS, Road, SmallService, verdict_of
 
 from common.client import (
@@ -40,6 +41,15 @@ def hasty(monkeypatch):
     """Pauses between tries of milliseconds, so that many tries fit into a test."""
     monkeypatch.setattr(transport, "_FIRST_PAUSE_S", 0.002)
     monkeypatch.setattr(transport, "_LONGEST_PAUSE_S", 0.05)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A real one, without workers."""
+    serving = Serving(tmp_path_factory.mktemp("serving"))
+    serving.start(workers=0)
+    yield serving
+    serving.stop()
 
 
 @contextlib.contextmanager
@@ -279,6 +289,24 @@ def test_what_asks_for_a_gpu_that_is_away_keeps_nothing_else_waiting():
     service = SmallService(no_gpu=True)
     with away(service) as client:
         assert asyncio.run(beside(client.url)) == verdict_of("b")
+
+
+def test_a_service_that_says_at_once_why_it_takes_nothing_is_said_to_have_answered():
+    with away(SmallService(no_gpu=True), patience_s=5) as client, pytest.raises(ServiceError) as caught:
+        client.evaluate(Submission(problem="vector_add", source="a", backend="gpu"))
+    said = f"The service at {client.url}: it answered 503 Service Unavailable: No worker can serve this now."
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("path", ["/evaluate", "/problems", "/docs/", "/?a=1"])
+def test_an_address_with_a_path_where_no_service_is_gets_told_to_drop_it(service, path):
+    with Client(f"{service.url}{path}", patience_s=5) as client, pytest.raises(RequestRefusedError) as caught:
+        client.evaluate(submission("a"))
+    leave = f"Leave {path.rstrip('/')} out of the address, unless the service itself is there: {service.url}"
+    assert caught.value.remedy == leave
+    with Client(service.url) as client, pytest.raises(RequestRefusedError, match="404") as caught:
+        client.get("ev_of_nobody")
+    assert "address" not in caught.value.remedy
 
 
 def test_a_refusal_is_final_and_tells_what_to_do():

@@ -26,9 +26,10 @@ def checked_config(name: str, overrides: tuple[str, ...]) -> TrainingConfig:
 def check_with_verl(configuration: str, overrides: tuple[str, ...]) -> TrainingConfig:
     """The same, after verl too has composed its own configuration from it. Raises ConfigurationError."""
     checked = checked_config(configuration, overrides)
-    from trainer.cli.doctor import folder_named, refuse_without_model
+    from trainer.cli.doctor import folder_named, refuse_without_model, refuse_wrong_tasks
     from trainer.rl import settings
 
+    refuse_wrong_tasks(checked)
     for role in checked.roles:
         name = checked.for_agent(role).model.name
         composed = settings.verl_config(checked, role, Path(name))

@@ -4,11 +4,13 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import itertools
+import json
 import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,12 +26,17 @@ from trainer.config.memory import (
     tuning_load,
 )
 from trainer.config.schema import SERVER_PACKAGES, TrainingConfig, TunedRole
+from trainer.data.operations import chosen_operations
+from trainer.data.references import read_references
+from trainer.data.tasks import refuse_unknown_problems
 from trainer.errors import ConfigurationError, TrainerError
-from trainer.rl.processes import version_of
+from trainer.evaluator.oracle import Backend, lacking, what_to_start
+from trainer.rl.processes import assay_here, kept_gpu, version_of
 
 LIBRARIES: Final = ("verl", "torch", "transformers", "ray", "tensordict", "TransferQueue", "matplotlib")
 _GIB: Final = 1 << 30
 _ASKED_S: Final = 10.0
+_COMMAND_S: Final = 120.0
 _MADE_HERE: Final = {"tiny": 5_000_000, "smollm2-135m": 134_500_000}
 _SCALE: Final = {"k": 1e3, "m": 1e6, "b": 1e9}
 _WAYS: Final[tuple[tuple[str, str, object], ...]] = (
@@ -47,9 +54,11 @@ def examine(config: TrainingConfig) -> Iterator[HealthCheck]:
     """Look at one thing after another."""
     yield _libraries()
     yield from _packages(config)
-    found = _evaluator(config)
+    found, answers = _evaluator(config)
     yield found
-    yield _key(config, asked=bool(found.ok) and not config.evaluator.embedded)
+    key, known = _key(config, asked=answers and not config.evaluator.embedded)
+    yield key
+    yield _tasks(config, _problems_here() if answers and config.evaluator.embedded else known)
     gpus = _gpus()
     yield _devices(config, gpus)
     yield _memory(config, gpus)
@@ -160,48 +169,116 @@ def _to_be_converted(config: TrainingConfig) -> bool:
     return not models.smollm2_is_converted()
 
 
-def _evaluator(config: TrainingConfig) -> HealthCheck:
+def _evaluator(config: TrainingConfig) -> tuple[HealthCheck, bool]:
+    """And whether there is one, be it ready or not."""
     asked = config.evaluator
     if asked.embedded:
-        beside = shutil.which("assay")
-        if beside or importlib.util.find_spec("evaluator"):
-            return HealthCheck("evaluator", True, "started beside the run (evaluator.embedded)")
-        return HealthCheck(
-            "evaluator", False, "evaluator.embedded is set, and there is no assay here", "pip install assay"
-        )
+        return _embedded(config)
     try:
         found = version_of(asked.url)
     except TrainerError as error:
-        return HealthCheck("evaluator", False, str(error), error.remedy)
+        return HealthCheck("evaluator", False, str(error), error.remedy), False
     except OSError as error:
+        said = f"{asked.url} does not answer: {getattr(error, 'reason', error)}"
+        remedy = "assay serve, or evaluator.url=…, or evaluator.embedded=true"
+        return HealthCheck("evaluator", False, said, remedy), False
+    said = ", ".join(f"{name} {value}" for name, value in found.items() if isinstance(value, str | int))
+    lacks = asyncio.run(_lacking(asked.url))
+    if asked.backend in lacks:
+        detail = f"{asked.url} takes nothing for evaluator.backend {asked.backend}: {lacks[asked.backend]}"
+        return HealthCheck("evaluator", False, detail, what_to_start(asked.backend, lacks)), True
+    return HealthCheck("evaluator", True, f"{asked.url}: {said}"), True
+
+
+def _embedded(config: TrainingConfig) -> tuple[HealthCheck, bool]:
+    try:
+        command = assay_here()
+    except ConfigurationError as error:
+        return HealthCheck("evaluator", False, str(error), error.remedy), False
+    if config.evaluator.backend == "gpu" and not _grades_on_gpu(command, config):
         return HealthCheck(
             "evaluator",
             False,
-            f"{asked.url} does not answer: {getattr(error, 'reason', error)}",
-            "assay serve, or evaluator.url=…, or evaluator.embedded=true",
-        )
-    said = ", ".join(f"{name} {value}" for name, value in found.items() if isinstance(value, str | int))
-    return HealthCheck("evaluator", True, f"{asked.url}: {said}")
+            "evaluator.backend is gpu, and the one beside the run (evaluator.embedded) has no GPU to use",
+            "`assay doctor` says why; else evaluator.backend=auto or sim, or evaluator.url of a service with a GPU "
+            "and evaluator.embedded=false",
+        ), True
+    return HealthCheck("evaluator", True, "started beside the run (evaluator.embedded)"), True
 
 
-def _key(config: TrainingConfig, *, asked: bool) -> HealthCheck:
-    """`asked`: let the service say whether the key is right."""
+def _grades_on_gpu(command: str, config: TrainingConfig) -> bool:
+    """By the word of `assay doctor`."""
+    said = _printed(command, "doctor", more={"ASSAY_GPU": kept_gpu(config)} if config.resources.evaluator_gpu else {})
+    return any(re.match(r"ok +GPU referee\b", line) for line in said.splitlines())
+
+
+def _problems_here() -> list[str] | None:
+    """The ids of the problems that an embedded evaluator has; None where it does not say."""
+    try:
+        return [str(one["id"]) for one in json.loads(_printed(assay_here(), "problems", "--json"))]
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _printed(*command: str, more: Mapping[str, str] | None = None) -> str:
+    """What a command of the evaluator prints, however it ends; nothing where it takes too long. `more`: variables."""
+    own = {**os.environ, **(more or {})}
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_COMMAND_S, env=own
+        ).stdout
+    except subprocess.TimeoutExpired:
+        return ""
+
+
+async def _lacking(url: str) -> dict[Backend, str]:
+    async with AsyncClient(url, patience_s=_ASKED_S) as client:
+        return await lacking(client)
+
+
+def _key(config: TrainingConfig, *, asked: bool) -> tuple[HealthCheck, list[str] | None]:
+    """`asked`: let the service say whether the key is right. And the ids of its problems, where it told them."""
     name = config.evaluator.key_variable
     key = os.environ.get(name)
     said = "is set" if key else "is not set: right for a service without keys"
     if not asked:
-        return HealthCheck("key", None, f"{name} {said}")
+        return HealthCheck("key", None, f"{name} {said}"), None
     try:
-        asyncio.run(_problems(config.evaluator.url, key))
+        known = asyncio.run(_problems(config.evaluator.url, key))
     except (NoVerdictError, ValueError) as error:
         remedy = f"Set {name} to the key that `assay keys add` printed."
-        return HealthCheck("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy)
-    return HealthCheck("key", True, f"{name} {said}; the service answers")
+        return HealthCheck("key", False, f"{name} {'is set' if key else 'is not set'}: {error}", remedy), None
+    return HealthCheck("key", True, f"{name} {said}; the service answers"), known
 
 
-async def _problems(url: str, key: str | None) -> None:
+async def _problems(url: str, key: str | None) -> list[str]:
     async with AsyncClient(url, key, patience_s=_ASKED_S) as client:
-        await client.problems()
+        return [face.id for face in await client.problems()]
+
+
+def _tasks(config: TrainingConfig, known: list[str] | None) -> HealthCheck:
+    """`known`: the ids of the evaluator's problems, where it told them."""
+    asked = config.tasks
+    try:
+        refuse_wrong_tasks(config)
+        if known is not None:
+            refuse_unknown_problems(asked.problems, known)
+    except ConfigurationError as error:
+        return HealthCheck("tasks", False, str(error), error.remedy)
+    if known is None:
+        named = f": whether it has {', '.join(asked.problems)} is not known" if asked.problems else ""
+        return HealthCheck("tasks", None, f"the evaluator did not say what problems it has{named}")
+    more = [f"tasks.{name}" for name in ("operations", "references") if getattr(asked, name)]
+    said = f"{len(asked.problems or known)} of the evaluator's {len(known)} problems"
+    return HealthCheck("tasks", True, " and ".join([said, *more]))
+
+
+def refuse_wrong_tasks(config: TrainingConfig) -> None:
+    """Raises ConfigurationError for tasks that are wrong whatever the evaluator has: an operation that there is not,
+    or a file of others that cannot be read.
+    """
+    chosen_operations(config.tasks.operations)
+    read_references([Path(one) for one in config.tasks.references])
 
 
 def _gpus() -> tuple[int, ...]:

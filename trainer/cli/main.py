@@ -216,6 +216,9 @@ def check(name: str, overrides: tuple[str, ...]) -> None:
     click.echo(
         f"{name} is right: {checked.algorithm.name} for {agents}, {checked.episodes_per_step} conversations a step."
     )
+    later = {"tasks.problems": checked.tasks.problems, "evaluator.backend": checked.evaluator.backend != "auto"}
+    if named := " and ".join(name for name, is_named in later.items() if is_named):
+        click.echo(f"What the evaluator has of {named} is not asked here; `assay-train doctor` asks it.")
 
 
 @config.command()
@@ -360,7 +363,7 @@ def evaluate(name: str | None, evaluator: str | None, out: Path, overrides: tupl
 @click.option("--config", "name", default="requirements", show_default=True, metavar="NAME|FILE")
 @_overrides
 def doctor(name: str, overrides: tuple[str, ...]) -> None:
-    """Say what a run needs and this machine has: libraries, evaluator, GPUs, memory for its models."""
+    """Say what a run needs and this machine has: libraries, evaluator, tasks, GPUs, memory for its models."""
     from trainer.cli.doctor import examine
     from trainer.config.reading import load_config
 

@@ -66,7 +66,7 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
         )
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     # Imported here: what needs no training must not wait for torch.
-    from trainer.cli.doctor import folder_named, refuse_without_model
+    from trainer.cli.doctor import folder_named, refuse_without_model, refuse_wrong_tasks
     from trainer.reporting import metrics
     from trainer.rl import processes, runner
     from trainer.rl.checkpoints import Checkpoints
@@ -76,6 +76,7 @@ def train(name: str, overrides: tuple[str, ...], options: RunOptions) -> None:
     if not options.skip_rl:
         # The run looks again, and by then an earlier one is put aside and models have been tuned for hours.
         refuse_without_packages(config)
+        refuse_wrong_tasks(config)
     for name in config.model_names.values():
         if (model := folder_named(name)) is not None:
             refuse_without_model(model)

@@ -6,11 +6,12 @@ the command line as well, as `algorithm.learning_rate=3e-6`.
 YAML: version 1.2.2, section 10.3 (core schema), so `off` is a word and `1e-5` a number.
 """
 
+import copy
 import difflib
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +38,7 @@ _AGENTS: Final = ("generator", "optimizer", "tester")
 """Sections that are agents; some may be null."""
 _SHOWN: Final = 100
 """Letters of a value that a complaint repeats."""
+_BOUNDS: Final = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
 Place = tuple[str | int, ...]
 """The way to a value: names of fields and indices of lists."""
 
@@ -104,16 +106,24 @@ def load_config(name: str, overrides: Sequence[str] = ()) -> TrainingConfig:
     Raises ConfigurationError, which names every mistake with its place.
     """
     path = find_config(name)
-    values, places, complaints = _parsed(path)
+    before, places, complaints = _parsed(path)
+    if isinstance(before, dict):
+        before.setdefault("name", name if name in ALIASES else path.stem)
+    values = copy.deepcopy(before)
     complaints += [said for override in overrides if (said := _overlay(values, places, override)) is not None]
     if complaints:
         raise ConfigurationError("\n".join(complaints))
-    if isinstance(values, dict):
-        values.setdefault("name", name if name in ALIASES else path.stem)
     try:
         return TrainingConfig.model_validate(values)
     except ValidationError as error:
-        raise ConfigurationError("\n".join(_explained(error, places, str(path)))) from None
+
+        def place_of(one: ErrorDetails) -> str:
+            # What contradicts another setting may stand elsewhere than the section that notices it.
+            way = tuple(one["loc"])
+            known = next((places[way[:n]] for n in range(len(way), -1, -1) if way[:n] in places), str(path))
+            return _blamed(before, overrides, one) or known if one["type"] == "value_error" else known
+
+        raise ConfigurationError("\n".join(_explained(error, place_of))) from None
 
 
 def as_yaml(config: TrainingConfig, *, changed_only: bool = False) -> str:
@@ -213,26 +223,62 @@ def _overlay(values: Any, places: dict[Place, str], override: str) -> str | None
     if not isinstance(inner, dict):
         return f"{override}: {'.'.join(way[:-1]) or 'the file'} is a single value, and has no parts."
     inner[way[-1]] = value
-    # An address may hold a password.
-    shown = f"{name}=…" if re.search("://.*@", text) else override
-    where = f"{_begun(shown)} (command line)"
-    # A section that the file has keeps its place: what contradicts itself in it is no single setting's fault.
+    where = _on_the_command_line([override])
+    # A section that the file has keeps its place: it may hold other mistakes.
     for length in range(1, len(way)):
         places.setdefault(way[:length], where)
+    for inside in [one for one in places if one[: len(way)] == way]:
+        del places[inside]
     places[way] = where
     return None
 
 
-def _explained(error: ValidationError, places: Mapping[Place, str], file: str) -> Iterator[str]:
+def _on_the_command_line(overrides: Sequence[str]) -> str:
+    # An address may hold a password.
+    shown = [f"{one.partition('=')[0]}=…" if re.search("=.*://.*@", one) else one for one in overrides]
+    return f"{', '.join(map(_begun, shown))} (command line)"
+
+
+def _blamed(before: Any, overrides: Sequence[str], complaint: ErrorDetails) -> str | None:
+    """Those of the overrides that this complaint is due to; None where the file alone is as wrong."""
+
+    def is_made(kept: Sequence[str]) -> bool:
+        values = copy.deepcopy(before)
+        for override in kept:
+            _overlay(values, {}, override)
+        try:
+            TrainingConfig.model_validate(values)
+        except ValidationError as error:
+            # The numbers in it may be others.
+            return any((_unnumbered(one), one["loc"]) == asked for one in error.errors(include_url=False))
+        return False
+
+    asked = (_unnumbered(complaint), complaint["loc"])
+    if is_made(()):
+        return None
+    needed = [
+        one for index, one in enumerate(overrides) if not is_made([*overrides[:index], *overrides[index + 1 :]])
+    ]
+    # Where each of two is enough, neither is needed.
+    return _on_the_command_line(needed or [one for one in overrides if is_made([one])] or overrides)
+
+
+def _unnumbered(complaint: ErrorDetails) -> str:
+    return re.sub(r"\d+", "", complaint["msg"])
+
+
+def _explained(error: ValidationError, place_of: Callable[[ErrorDetails], str]) -> Iterator[str]:
     for one in error.errors(include_url=False):
         way = tuple(one["loc"])
-        known = next((places[way[:n]] for n in range(len(way), -1, -1) if way[:n] in places), file)
         name = ".".join(map(str, way))
-        yield f"{known}: {f'{name}: ' if name else ''}{_meaning(one, way)}"
+        yield f"{place_of(one)}: {f'{name}: ' if name else ''}{_meaning(one, way)}"
 
 
 def _meaning(one: ErrorDetails, way: Place) -> str:
     message = one["msg"].removeprefix("Value error, ")
+    if one["type"] in _BOUNDS:
+        # pydantic writes out all zeros of a small one.
+        message = f"{message.rpartition(' ')[0]} {_number((one.get('ctx') or {})[_BOUNDS[one['type']]])}"
     if one["type"] == "extra_forbidden":
         meant = _nearest(way)
         return f"there is no such setting{f'; did you mean {meant}?' if meant else ''}"
@@ -254,6 +300,10 @@ def _meaning(one: ErrorDetails, way: Place) -> str:
     if way[-1:] == ("url",) or not (given is None or isinstance(given, bool | int | float | str)):
         return message
     return f"{message}; it is {_begun(repr(given))}"
+
+
+def _number(value: float) -> str:
+    return str(value).removesuffix(".0")
 
 
 def _begun(text: str) -> str:

@@ -8,7 +8,7 @@ that a wording adds is true of the problem or a matter of taste: none changes wh
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -90,12 +90,17 @@ def held_out_tasks(
 def chosen(faces: Sequence[ProblemFace], names: Sequence[str]) -> tuple[ProblemFace, ...]:
     """The problems of these ids, in this order; all for no names. Raises ConfigurationError for an unknown one."""
     known = {face.id: face for face in faces}
+    refuse_unknown_problems(names, known)
+    return tuple(known[name] for name in names) if names else tuple(faces)
+
+
+def refuse_unknown_problems(names: Sequence[str], known: Collection[str]) -> None:
+    """Raises ConfigurationError for a name that the evaluator, which has `known`, does not know."""
     for name in names:
         if name not in known:
             raise ConfigurationError(
                 f"The evaluator has no problem {name!r}.", f"It has {', '.join(known)}: fix tasks.problems."
             )
-    return tuple(known[name] for name in names) if names else tuple(faces)
 
 
 def _some(

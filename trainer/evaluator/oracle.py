@@ -17,8 +17,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from common.client import AsyncClient, EvaluatorError, NoVerdictError, RequestRefusedError
 from common.contract import Evaluation, Phase, ProblemFace, Reference, Status, Submission, Verdict
@@ -36,14 +37,12 @@ _LOOK_AGAIN_S: Final = 2.0
 _SAY_AGAIN_S: Final = 15.0
 _LOOK_FOR_WORKERS_S: Final = 15.0
 """How often a service is asked whether anybody works there, while evaluations wait."""
-_WHAT_TO_DO: Final = (
+_OUT_OF_REACH: Final = (
     "Start it with `assay serve`, or set evaluator.embedded to true, or fix evaluator.url; `assay doctor` on its "
     "machine says what it lacks."
 )
-_NOBODY_WORKS: Final = (
-    "Start workers there with `assay worker` or `assay serve`, or fix what it says; `assay doctor` on its machine "
-    "tells more. The same command goes on then."
-)
+_TELLS_MORE: Final = "`assay doctor` on its machine tells more."
+_GOES_ON: Final = "The same command goes on then."
 _NO_GPU: Final = "Where no GPU comes back, evaluator.backend=sim lets it go on with the simulator's estimates alone."
 
 Place = Literal["gpu", "sim"]
@@ -107,6 +106,30 @@ def oracle_settings(section: EvaluatorSection) -> OracleSettings:
         patience_s=section.patience_s,
         backend=section.backend,
     )
+
+
+def what_to_start(backend: Backend, lacks: Mapping[Backend, str]) -> str:
+    """What to do where a service answers and takes nothing for a backend; `lacks` as of `lacking`."""
+    taken = [one for one in get_args(Backend) if one not in lacks]
+    other = f", or set evaluator.backend to {' or '.join(taken)}" if taken else ""
+    return f"{_whom_it_takes(backend, lacks)}{other}; {_TELLS_MORE}"
+
+
+def _whom_it_takes(backend: Backend, lacks: Mapping[Backend, str]) -> str:
+    if backend == "gpu" and "auto" not in lacks:
+        # All else is there.
+        return "It takes a worker with a GPU: `assay worker` or `assay serve` on a machine that has one"
+    return "Start workers there with `assay worker` or `assay serve`, or fix what it says"
+
+
+async def lacking(client: AsyncClient) -> dict[Backend, str]:
+    """What a service says that it lacks, by the backend that it takes nothing for; none where it says nothing."""
+    found: dict[Backend, str] = {}
+    for backend in get_args(Backend):
+        with suppress(NoVerdictError):
+            if (lacks := await client.why_not_ready(own_word=True, backend=backend)) is not None:
+                found[backend] = lacks
+    return found
 
 
 def too_many(failed: int, of: int, share: float) -> bool:
@@ -184,7 +207,10 @@ class EvaluatorOracle:
             reason = reason.rstrip(".")
             waited_s = time.monotonic() - started_s
             if waited_s + _LOOK_AGAIN_S > self._settings.start_patience_s:
-                raise OracleLostError(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", _WHAT_TO_DO)
+                lacks = await lacking(self._client)
+                backend = self._settings.backend
+                remedy = what_to_start(backend, lacks) if backend in lacks else _OUT_OF_REACH
+                raise OracleLostError(f"The evaluator is not ready after {waited_s:.0f} s: {reason}.", remedy)
             if told_s is None or waited_s - told_s > _SAY_AGAIN_S:
                 told_s = waited_s
                 left_s = self._settings.start_patience_s - waited_s
@@ -280,16 +306,16 @@ class EvaluatorOracle:
         self._idle_since_s = {}
         while self._waiting:
             await asyncio.sleep(min(_LOOK_FOR_WORKERS_S, patience_s / 4))
-            lacking = {backend: await self._lacks(backend) for backend in set(self._waiting.values())}
+            lacks = {backend: await self._lacks(backend) for backend in set(self._waiting.values())}
             now_s = time.monotonic()
             self._idle_since_s = {
                 backend: max(self._idle_since_s.get(backend, now_s), self._judged_s.get(backend, 0.0))
-                for backend, lacks in lacking.items()
-                if lacks is not None and backend in self._waiting.values()
+                for backend, said in lacks.items()
+                if said is not None and backend in self._waiting.values()
             }
             for backend, since_s in self._idle_since_s.items():
                 if now_s - since_s >= patience_s:
-                    self._give_up(backend, now_s - since_s, lacking[backend])
+                    self._give_up(backend, now_s - since_s, lacks[backend], await lacking(self._client))
                     return
 
     async def _lacks(self, backend: Backend) -> str | None:
@@ -299,13 +325,13 @@ class EvaluatorOracle:
         except NoVerdictError:
             return None
 
-    def _give_up(self, backend: Backend, idle_s: float, lacks: str | None) -> None:
+    def _give_up(self, backend: Backend, idle_s: float, said: str | None, lacks: Mapping[Backend, str]) -> None:
         waiting = sum(one == backend for one in self._waiting.values())
         asks = "" if backend == "auto" else f" that ask for the backend {backend}"
         self._lost = OracleLostError(
             f"Nobody takes work from the evaluator's queue: {waiting} evaluations{asks} have waited {idle_s:.0f} s, "
-            f"and it says: {lacks}",
-            f"{_NOBODY_WORKS} {_NO_GPU}" if backend == "gpu" else _NOBODY_WORKS,
+            f"and it says: {said}",
+            f"{_whom_it_takes(backend, lacks)}; {_TELLS_MORE} {_GOES_ON}{f' {_NO_GPU}' if backend == 'gpu' else ''}",
         )
         for asking in self._waiting:
             asking.cancel()

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
+from common.client.transport import without_path
 from trainer.config.schema import EvaluatorSection, TrainingConfig
 from trainer.errors import ConfigurationError, OracleLostError, TrainerError
 
@@ -85,6 +86,19 @@ def evaluator(config: TrainingConfig) -> Iterator[TrainingConfig]:
         yield config.model_copy(update={"evaluator": changed})
 
 
+def assay_here() -> str:
+    """The command that an embedded evaluator is started with. Raises ConfigurationError where there is none."""
+    beside = Path(sys.executable).with_name("assay")
+    found = str(beside) if beside.exists() else shutil.which("assay")
+    if found is None:
+        raise ConfigurationError(
+            "evaluator.embedded is set, and there is no command assay on this machine.",
+            "Install the service (pip install 'assay[service]'), or set evaluator.embedded=false and "
+            "evaluator.url to a service elsewhere.",
+        )
+    return found
+
+
 def kept_gpu(config: TrainingConfig) -> str:
     """The GPU of this machine that `resources.evaluator_gpu` keeps from the models: the last of those of the run."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -127,7 +141,8 @@ def version_of(url: str) -> dict[str, Any]:
         if error.code in (429, 500, 502, 503, 504):
             raise
         raise ConfigurationError(
-            f"{url} is not an evaluator: it answers {error.code} when asked for /version.", "Check evaluator.url."
+            f"{url} is not an evaluator: it answers {error.code} when asked for /version.",
+            without_path(url) or "Check evaluator.url.",
         ) from error
     except ValueError as error:
         raise ConfigurationError(f"{url} is not an evaluator: {error}.", "Check evaluator.url.") from error
@@ -189,16 +204,8 @@ class _Embedded:
             self._watch.join(_STOP_S)
 
     def _command(self) -> list[str]:
-        beside = Path(sys.executable).with_name("assay")
-        found = str(beside) if beside.exists() else shutil.which("assay")
-        if found is None:
-            raise ConfigurationError(
-                "evaluator.embedded is set, and there is no command assay on this machine.",
-                "Install the service (pip install 'assay[service]'), or set evaluator.embedded=false and "
-                "evaluator.url to a service elsewhere.",
-            )
         more = ["--workers", str(self._workers)] if self._workers else []
-        return [found, "serve", "--port", str(self._port), "--data-dir", str(self._data), *more]
+        return [assay_here(), "serve", "--port", str(self._port), "--data-dir", str(self._data), *more]
 
     def _start(self) -> None:
         command, parent = self._command(), os.getpid()

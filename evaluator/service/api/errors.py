@@ -24,6 +24,8 @@ from evaluator.service.storage.models import (
 from evaluator.validation_messages import in_plain_words
 
 MEDIA_TYPE: Final = "application/problem+json"
+AGAIN: Final = "Send it again; where that fails as well, tell the operator the request's id."
+"""The remedy for mistakes of the service."""
 KEYED: Final = ("unauthorized", "misdirected", "busy", "storage", "internal")
 """The refusals of every route that asks for a key."""
 _LOG = logs.logger("refusals")
@@ -119,7 +121,7 @@ def refusal_of(error: AssayError) -> ApiError:
     if isinstance(error, StorageError):
         # Its words name hosts and paths of ours: they are for the log.
         return ApiError("storage", "The service's database cannot be used now.", "Try again.", retry_after_s=2)
-    return ApiError("internal", "Something of the service failed; it is logged under this request's id.")
+    return ApiError("internal", "Something of the service failed; it is logged under this request's id.", AGAIN)
 
 
 Page: TypeAlias = Callable[[str, ApiError], Response | None]
@@ -185,8 +187,10 @@ def _plain(error: Exception) -> ApiError:
     name = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(http.status_code)
     if name is None:
         name = "malformed" if http.status_code < 500 else "internal"
-    said = "This service has nothing at this path; /docs shows what it has."
-    refused = ApiError(name, said if name == "not-found" else f"{http.detail}.")
+    said = "This service has nothing at this path." if name == "not-found" else f"{http.detail}."
+    refused = ApiError(
+        name, said, AGAIN if name == "internal" else "/docs shows what it has, and what each path takes."
+    )
     refused.headers = {**(refused.headers or {}), **(http.headers or {})}
     return refused
 

@@ -13,7 +13,7 @@ from evaluator.errors import AssayError
 from evaluator.service import logs
 from evaluator.service.api.admission import Admission
 from evaluator.service.api.callers import LOCAL, LOCAL_CALLER, Authenticator, Caller, sender_of
-from evaluator.service.api.errors import ApiError, Page, refusal_of
+from evaluator.service.api.errors import AGAIN, ApiError, Page, refusal_of
 from evaluator.service.api.metrics import Metrics
 from evaluator.service.storage.secrets import bearer_secret
 from evaluator.service.turns import Claim, RequestTurn, Turns
@@ -184,7 +184,9 @@ class RequestMiddleware:
                 await refuse(refused)
             except Exception as error:
                 _LOG.error("unforeseen", exc_info=error)
-                await refuse(ApiError("internal", f"Something of the service failed; it is logged as {request_id}."))
+                await refuse(
+                    ApiError("internal", f"Something of the service failed; it is logged as {request_id}.", AGAIN)
+                )
             finally:
                 body.end()
                 turn.leave()

@@ -15,6 +15,8 @@ from scripted import kernel, played
 from serving import Serving
 
 import trainer.reporting
+from common.client import Client
+from common.contract import Submission
 from trainer.cli import doctor
 from trainer.cli.main import main
 from trainer.config.memory import gpu_loads
@@ -324,6 +326,58 @@ def test_the_doctor_lets_the_service_judge_the_key(service_with_keys, monkeypatc
     assert "✗ key        ASSAY_KEY is " in found.output
 
 
+@pytest.mark.parametrize("backend", ["auto", "gpu"])
+def test_the_doctor_asks_whether_the_evaluator_takes_what_a_run_sends(service, backend):
+    with Client(service.url) as client:  # whose worker is there once it has judged something
+        client.evaluate(Submission(problem="relu", source="not CUDA"))
+    away = ("evaluator.embedded=false", f"evaluator.url={service.url}", f"evaluator.backend={backend}")
+    found = asked("doctor", "--config", "cpu-demo", *away)
+    if backend == "auto":
+        assert f"✓ evaluator  {service.url}: assay" in found.output
+        return
+    assert found.exit_code == 1
+    refused = f"✗ evaluator  {service.url} takes nothing for evaluator.backend gpu: No worker with a GPU is alive."
+    assert refused in found.output
+    assert "or set evaluator.backend to auto or sim;" in found.output
+    assert "✓ key        ASSAY_KEY is not set: right for a service without keys; the service answers" in found.output
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("tasks.problems=[relu, rellu]", "The evaluator has no problem 'rellu'."),
+        ("tasks.operations=[nosuch]", "There is no family of operations 'nosuch'."),
+        ("tasks.references=[/nowhere/x.py]", "/nowhere/x.py cannot be read"),
+        ("tasks.problems=[relu]", None),
+    ],
+    ids=["no problem", "no operation", "no file", "right"],
+)
+def test_the_doctor_looks_at_the_tasks_that_a_run_would_be_refused_for(service, wrong, said, embedded):
+    where = "evaluator.embedded=true" if embedded else f"evaluator.url={service.url}"
+    told = ("cpu-demo", "evaluator.embedded=false", where, "evaluator.backend=auto", "tasks.wording=full", wrong)
+    found, checked = asked("doctor", "--config", *told), asked("config", "check", *told)
+    if said is None:
+        assert "✓ tasks      1 of the evaluator's 20 problems\n" in found.output
+    else:
+        assert f"✗ tasks      {said}" in found.output
+        assert found.exit_code == 1
+    if "problems" in wrong:
+        assert (checked.exit_code, "evaluator has of tasks.problems is not asked here;" in checked.output) == (
+            0,
+            True,
+        )
+    else:
+        assert (checked.exit_code, said in checked.output) == (2, True)
+
+
+def test_the_doctor_asks_whether_an_evaluator_beside_the_run_would_have_a_gpu():
+    found = asked("doctor", "--config", "cpu-demo", "evaluator.embedded=true", "evaluator.backend=gpu")
+    assert found.exit_code == 1
+    assert "✗ evaluator  evaluator.backend is gpu, and the one beside the run" in found.output
+    assert "evaluator.backend=auto or sim" in found.output
+
+
 def test_the_doctor_names_what_is_missing_and_how_to_mend_it():
     found = asked("doctor", "--config", "requirements", "evaluator.url=http://127.0.0.1:9", "model.attention=eager")
     assert found.exit_code == 1
@@ -415,7 +469,7 @@ def test_fine_tuning_that_does_not_fit_says_where_and_what_to_change(monkeypatch
     assert doctor._memory(load_config("allocation", ["sft.examples=100", found.remedy]), (80 << 30,) * 8).ok
 
 
-def test_without_a_gpu_here_the_smallest_that_would_do_is_named(monkeypatch):
+def test_service_here_the_smallest_that_would_do_is_named(monkeypatch):
     found = doctor._memory(load_config("requirements"), ())
     assert found.ok is None
     assert "2 to update the generator and the optimizer: 116 GiB at least" in found.detail

@@ -1,7 +1,6 @@
 """Numbers that nobody means: each numeric setting has a lower and an upper bound, and the refusal says it."""
 
 import typing
-from decimal import Decimal
 
 import pytest
 from pydantic import BaseModel
@@ -49,7 +48,7 @@ def test_every_number_has_both_bounds_and_its_refusal_says_them(name, kind, know
     for absurd in (10**18, -(10**18)) if kind is int else (1e300, -1e300):
         said = refusal(f"{name}={absurd}")
         assert said.startswith(f"{name}={absurd} (command line): {name}: Input should be ")
-        words = [format(Decimal(str(bound)), "f").removesuffix(".0") for bound in known]
+        words = [str(bound).removesuffix(".0") for bound in known]
         assert any(f" {word};" in said for word in words), said
 
 
@@ -62,7 +61,7 @@ def test_every_number_has_both_bounds_and_its_refusal_says_them(name, kind, know
         ("rollout.temperature=1e-300", "greater than or equal to 0.01;"),
         ("rollout.evaluation_temperature=1e-300", "0, for the most probable token, or at least 0.01;"),
         ("agents.tester.temperature=0.001", "0, for the most probable token, or at least 0.01;"),
-        ("algorithm.learning_rate=1e-300", "greater than or equal to 0.000000000001;"),
+        ("algorithm.learning_rate=1e-300", "greater than or equal to 1e-12;"),
         ("reward.shaping={compilation: 1e300}", "less than or equal to 1000;"),
         ("algorithm.prompts_per_step=65536", "times candidates 4 are more than the 65536 conversations"),
     ],

@@ -169,10 +169,46 @@ def test_overrides_are_typed_and_their_mistakes_are_theirs():
         in refused("cpu-demo", "agents.optimizer=nul")[0]
     )
     assert len(refused("cpu-demo", f"name={'X' * 10_000}")[0]) < 400
-    # What contradicts itself in a section is not the fault of whatever stands last on the line.
-    (said,) = refused("cpu-demo", "algorithm.prompts_per_step=2", "algorithm.candidates=2")
-    assert "algorithm: mini_batch_size" in said
-    assert "candidates=2" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "where"),
+    [
+        ("", ["rollout.turn_tokens=100000"], "rollout.turn_tokens=100000 (command line)"),
+        ("seed: 1\n", ["rollout.turn_tokens=100000", "seed=2"], "rollout.turn_tokens=100000 (command line)"),
+        (
+            "tasks: {wording: brief}\n",
+            ["seed=2", "tasks.references=[/x, /y]"],
+            "tasks.references=[/x, /y] (command line): tasks",
+        ),
+        # Neither alone is too many: 1024 times 8, or 64 times 128.
+        (
+            "algorithm: {prompts_per_step: 64, candidates: 8}\n",
+            ["algorithm.prompts_per_step=1024", "seed=2", "algorithm.candidates=128"],
+            "algorithm.prompts_per_step=1024, algorithm.candidates=128 (command line): algorithm",
+        ),
+        # Each alone.
+        (
+            "",
+            ["rollout.turn_tokens=100000", "seed=2", "rollout.update_tokens=100000"],
+            "rollout.turn_tokens=100000, rollout.update_tokens=100000 (command line)",
+        ),
+        # The file was as wrong before.
+        ("rollout:\n  turn_tokens: 90000\n", ["rollout.turn_tokens=100000"], "{}:1:1"),
+        ("seed: 1\ntasks: {wording: brief, references: [/x]}\n", ["seed=2"], "{}:2:1: tasks"),
+        # What a whole list or section replaces has no place any more.
+        (
+            "tasks: {problems: [relu, softmax]}\n",
+            ["tasks.problems=[relu, 3]"],
+            "tasks.problems=[relu, 3] (command line)",
+        ),
+        ("flow:\n  max_turns: 3\n", ["flow={max_turns: 0}"], "flow={{max_turns: 0}} (command line)"),
+    ],
+)
+def test_what_contradicts_another_setting_is_blamed_on_who_brought_it(text, given, where, file):
+    path = file(text)
+    (said,) = refused(path, *given)
+    assert said.startswith(f"{where.format(path)}: ")
 
 
 @pytest.mark.parametrize(

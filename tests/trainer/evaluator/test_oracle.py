@@ -290,6 +290,7 @@ def test_a_gpu_that_is_gone_ends_a_run_that_asks_for_it_though_other_workers_jud
     said = str(outcomes[0])
     assert "3 evaluations that ask for the backend gpu have waited 4 s" in said
     assert said.endswith("it says: No worker with a GPU is alive.")
+    assert outcomes[0].remedy.startswith("It takes a worker with a GPU: ")
     assert "evaluator.backend=sim" in outcomes[0].remedy
 
 
@@ -302,13 +303,27 @@ def test_a_run_that_asks_for_a_gpu_waits_at_its_start_until_one_is_there(monkeyp
         async with EvaluatorOracle(AsyncClient(url), settings) as oracle:
             await oracle.wait_until_ready(told.append)
 
-    with served(lacks={"gpu": "No worker with a GPU is alive.", "sim": None}) as (_, url):
+    with served(lacks={"auto": None, "gpu": "No worker with a GPU is alive.", "sim": None}) as (_, url):
         asyncio.run(wait(url, "auto"))
         asyncio.run(wait(url, "sim"))
         assert told == []
-        with pytest.raises(OracleLostError, match=r"not ready after .*: No worker with a GPU is alive\.$"):
+        with pytest.raises(OracleLostError, match=r"not ready after .*: No worker with a GPU is alive\.$") as caught:
             asyncio.run(wait(url, "gpu"))
     assert told[0].startswith("Waiting for the evaluator (No worker with a GPU is alive)")
+    assert caught.value.remedy.startswith("It takes a worker with a GPU: ")
+    assert ", or set evaluator.backend to auto or sim; " in caught.value.remedy
+    # A GPU that is out of order: what may run anywhere waits for it too.
+    trouble = "No GPU can be used: it fell off the bus."
+    with (
+        served(unready=trouble, lacks={"auto": trouble, "gpu": trouble, "sim": None}) as (_, url),
+        pytest.raises(OracleLostError, match="fell off the bus") as caught,
+    ):
+        asyncio.run(wait(url, "auto"))
+    assert ", or fix what it says, or set evaluator.backend to sim; " in caught.value.remedy
+    with served(unready="No worker is alive.") as (_, url), pytest.raises(OracleLostError, match="alive") as caught:
+        asyncio.run(wait(url, "auto"))
+    assert caught.value.remedy.startswith("Start workers there with `assay worker` or `assay serve`, or fix")
+    assert "evaluator." not in caught.value.remedy
 
 
 def test_a_queue_that_is_only_long_ends_no_run(service):

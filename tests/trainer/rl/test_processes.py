@@ -166,6 +166,13 @@ def test_an_evaluator_that_is_down_is_waited_for_and_then_named(tmp_path, capsys
     started[0].shutdown()
 
 
+def test_an_address_with_a_path_where_no_evaluator_is_gets_told_to_drop_it(service):
+    asked = load_config("quick-test", ["evaluator.embedded=false", f"evaluator.url={service.url}/evaluate"]).evaluator
+    with pytest.raises(ConfigurationError, match="it answers 404") as caught:
+        processes.wait_for(asked)
+    assert caught.value.remedy.startswith("Leave /evaluate out of the address, unless the service itself is there: ")
+
+
 @pytest.mark.parametrize(("text", "code"), [(b"<html>", 200), (b"[]", 200), (b"{}", 404)])
 def test_what_is_no_evaluator_is_not_waited_for(text, code):
     server = answering(text, code)

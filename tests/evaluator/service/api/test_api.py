@@ -51,6 +51,7 @@ def refused(answer, status, name):
     assert problem["status"] == status
     assert problem["request_id"] == answer.headers["x-request-id"]
     assert len(problem["detail"]) > 10
+    assert len(problem["remedy"]) > 5
     return problem
 
 
