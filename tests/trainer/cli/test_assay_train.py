@@ -4,6 +4,7 @@ import fcntl
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -326,6 +327,10 @@ def test_the_doctor_lets_the_service_judge_the_key(service_with_keys, monkeypatc
     assert "✗ key        ASSAY_KEY is " in found.output
 
 
+WITHOUT_GPU = pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU here")
+
+
+@WITHOUT_GPU
 @pytest.mark.parametrize("backend", ["auto", "gpu"])
 def test_the_doctor_asks_whether_the_evaluator_takes_what_a_run_sends(service, backend):
     with Client(service.url) as client:  # whose worker is there once it has judged something
@@ -371,6 +376,7 @@ def test_the_doctor_looks_at_the_tasks_that_a_run_would_be_refused_for(service, 
         assert (checked.exit_code, said in checked.output) == (2, True)
 
 
+@WITHOUT_GPU
 def test_the_doctor_asks_whether_an_evaluator_beside_the_run_would_have_a_gpu():
     found = asked("doctor", "--config", "cpu-demo", "evaluator.embedded=true", "evaluator.backend=gpu")
     assert found.exit_code == 1
