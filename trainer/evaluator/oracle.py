@@ -16,7 +16,7 @@ only long is no such thing.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, get_args
@@ -122,10 +122,10 @@ def _whom_it_takes(backend: Backend, lacks: Mapping[Backend, str]) -> str:
     return "Start workers there with `assay worker` or `assay serve`, or fix what it says"
 
 
-async def lacking(client: AsyncClient) -> dict[Backend, str]:
+async def lacking(client: AsyncClient, backends: Iterable[Backend] = get_args(Backend)) -> dict[Backend, str]:
     """What a service says that it lacks, by the backend that it takes nothing for; none where it says nothing."""
     found: dict[Backend, str] = {}
-    for backend in get_args(Backend):
+    for backend in backends:
         with suppress(NoVerdictError):
             if (lacks := await client.why_not_ready(own_word=True, backend=backend)) is not None:
                 found[backend] = lacks
@@ -306,26 +306,19 @@ class EvaluatorOracle:
         self._idle_since_s = {}
         while self._waiting:
             await asyncio.sleep(min(_LOOK_FOR_WORKERS_S, patience_s / 4))
-            lacks = {backend: await self._lacks(backend) for backend in set(self._waiting.values())}
+            lacks = await lacking(self._client, set(self._waiting.values()))
             now_s = time.monotonic()
             self._idle_since_s = {
                 backend: max(self._idle_since_s.get(backend, now_s), self._judged_s.get(backend, 0.0))
-                for backend, said in lacks.items()
-                if said is not None and backend in self._waiting.values()
+                for backend in lacks
+                if backend in self._waiting.values()
             }
             for backend, since_s in self._idle_since_s.items():
                 if now_s - since_s >= patience_s:
                     self._give_up(backend, now_s - since_s, lacks[backend], await lacking(self._client))
                     return
 
-    async def _lacks(self, backend: Backend) -> str | None:
-        """Why the service says that it judges nothing for a backend; None where it does, or says nothing."""
-        try:
-            return await self._client.why_not_ready(own_word=True, backend=backend)
-        except NoVerdictError:
-            return None
-
-    def _give_up(self, backend: Backend, idle_s: float, said: str | None, lacks: Mapping[Backend, str]) -> None:
+    def _give_up(self, backend: Backend, idle_s: float, said: str, lacks: Mapping[Backend, str]) -> None:
         waiting = sum(one == backend for one in self._waiting.values())
         asks = "" if backend == "auto" else f" that ask for the backend {backend}"
         self._lost = OracleLostError(
